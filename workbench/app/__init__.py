@@ -1,0 +1,1 @@
+"""Widgets become a Scenario (Panel, ipywidgets)."""

@@ -1,0 +1,52 @@
+"""OpCost: the seconds of every operator on every candidate card, and what each rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+
+class Evidence(IntEnum):
+    """What a predicted time rests on, best first."""
+
+    MEASURED = 0  # recorded on the card itself (identity replay)
+    VENDOR = 1  # a vendor's operator time, exact match
+    INTERPOLATED = 2  # between a vendor's operator times
+    MODEL = 3  # analytical model
+    SCALED = 4  # measured x model(target)/model(source), or bounded by ratios of peaks
+    EXTRAPOLATED = 5  # beyond what a table or calibration covers
+
+
+class Bound(IntEnum):
+    """The resource that sets an operator's time."""
+
+    UNKNOWN = 0
+    MATRIX = 1
+    VECTOR = 2
+    LOCAL = 3  # core-local memory port (L1, shared memory, L0)
+    SHARED = 4  # shared on-chip level (L2, scratchpad)
+    MEMORY = 5  # outermost memory (HBM)
+    LAUNCH = 6  # launch overhead, fill and latency
+    NETWORK = 7
+
+
+@dataclass(frozen=True)
+class OpCost:
+    """Seconds of U operators on S specs; arrays read-only.
+
+    ``resource_s[u, s, r]`` is the busy time of resource r = Bound(r) alone; ``seconds`` is their combination by
+    the model of the row's kind. ``level_bytes[u, s, l]`` is traffic [B] with level l of (local, shared, outermost).
+    ``low_s``/``high_s`` bound an 80 % interval. ``note_code[u]`` indexes ``reasons`` (0: none), e.g. a substituted dtype.
+    """
+
+    seconds: np.ndarray  # float64 [U, S] [s]
+    low_s: np.ndarray  # float64 [U, S] [s]
+    high_s: np.ndarray  # float64 [U, S] [s]
+    resource_s: np.ndarray  # float64 [U, S, len(Bound)] [s]
+    level_bytes: np.ndarray  # float64 [U, S, 3] [B]
+    bound: np.ndarray  # int8 [U, S], Bound
+    evidence: np.ndarray  # int8 [U], Evidence
+    note_code: np.ndarray  # int32 [U]
+    reasons: tuple[str, ...]

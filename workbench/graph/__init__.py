@@ -1,0 +1,1 @@
+"""A Trace becomes dependencies and unique operators."""

@@ -1,0 +1,1 @@
+"""What hardware is: data with units, no time."""

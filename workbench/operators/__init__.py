@@ -1,0 +1,1 @@
+"""What an operator is: kinds, shapes, FLOPs and bytes. No hardware, no time."""

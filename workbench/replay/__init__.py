@@ -1,0 +1,1 @@
+"""Time over the graph."""

@@ -1,0 +1,1 @@
+"""The question: labelled in, labelled out."""

@@ -1,0 +1,63 @@
+"""Prediction: the answer to one Scenario, with its evidence. Views and reports read this and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import xarray as xr
+
+from workbench.cost.cost import OpCost
+from workbench.errors import Note
+from workbench.graph.graph import Graph
+from workbench.operators.table import OpTable
+from workbench.replay.timeline import Account, Timeline
+from workbench.study.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a Scenario comes to.
+
+    ``step_time_s`` is the median over complete steps, as is ``measured_step_s``; per-step values are in
+    ``timeline.step_s`` and ``graph.measured_step_s``. ``interval_s`` is an 80 % interval of the step time.
+    ``evidence_share`` maps evidence names to their share of predicted device time. ``op_seconds`` is the
+    predicted mean seconds of one execution of each row of ``table``.
+    """
+
+    scenario: Scenario = field(repr=False)
+    graph: Graph = field(repr=False)
+    table: OpTable = field(repr=False)
+    cost: OpCost = field(repr=False)
+    node_s: np.ndarray = field(repr=False)  # float64 [V] [s], predicted duration of every node
+    timeline: Timeline = field(repr=False)
+    measured_timeline: Timeline = field(repr=False)
+    account: Account = field(repr=False)
+    measured_account: Account = field(repr=False)
+    step_time_s: float
+    measured_step_s: float
+    interval_s: tuple[float, float]
+    evidence_share: dict[str, float]
+    notes: tuple[Note, ...] = field(repr=False)
+
+    @property
+    def op_seconds(self) -> np.ndarray:
+        """Float64 [U] [s]: predicted time of one execution of each unique operator."""
+        return self.cost.seconds[:, 0]
+
+    def operators(self) -> xr.Dataset:
+        """Return the operator table as a labelled dataset over ``operator`` (see `workbench.study.tables`)."""
+        from workbench.study.tables import operator_table
+
+        return operator_table(self)
+
+    def lags(self) -> xr.Dataset:
+        """Return the ledger of unexplained lags, largest first (see `workbench.study.tables`)."""
+        from workbench.study.tables import lag_table
+
+        return lag_table(self)
+
+    @property
+    def digest(self) -> str:
+        """Digest of the question this answers."""
+        return self.scenario.digest

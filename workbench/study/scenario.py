@@ -1,0 +1,71 @@
+"""Scenario: one frozen question. A widget, a flag or a sweep cell makes a *new* one with `Scenario.with_`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from workbench.cost.vendor import VendorTimes
+from workbench.errors import Refused
+from workbench.hardware.npu import NpuSpec
+from workbench.study.workload import Workload
+from workbench.trace.trace import Trace
+
+FIELDS = ("npu", "source", "vendor", "host_factor", "anchored")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is asked.
+
+    Parameters
+    ----------
+    workload : Workload or Trace
+        The recording (one rank is replayed); a Trace is wrapped.
+    npu : NpuSpec or None
+        The candidate card; None replays the recording as measured (identity).
+    source : NpuSpec or None
+        The card the recording was made on; None: detected from the recording.
+    vendor : VendorTimes or None
+        A vendor's operator times for the candidate; they take precedence over every model.
+    host_factor : float
+        Host work and unexplained host gaps take this many times as long (1: as recorded).
+    anchored : bool
+        Price modelled operators as measured x model(target) / model(source) instead of by the model alone.
+    """
+
+    workload: Workload = field(repr=False)
+    npu: NpuSpec | None = None
+    source: NpuSpec | None = None
+    vendor: VendorTimes | None = None
+    host_factor: float = 1.0
+    anchored: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.workload, Trace):
+            object.__setattr__(self, "workload", Workload(self.workload))
+
+    def with_(self, changes: Mapping[str, object]) -> Scenario:
+        """Return a scenario with some fields changed.
+
+        Keys are ``npu``, ``source``, ``vendor``, ``host_factor`` or a dotted path into a spec such as
+        ``npu.memory.l1.size``; quantities are text with a unit.
+        """
+        out = self
+        for path, value in changes.items():
+            head, _, tail = path.partition(".")
+            if not tail and head in FIELDS:
+                out = replace(out, **{head: value})  # type: ignore[arg-type]
+                continue
+            spec = getattr(out, head, None)
+            if head not in ("npu", "source") or not isinstance(spec, NpuSpec):
+                raise Refused(path, "no such field in this scenario", f"use one of {', '.join(FIELDS)}, or npu.<path> after choosing a card")
+            out = replace(out, **{head: spec.with_({tail: value})})
+        return out
+
+    @property
+    def digest(self) -> str:
+        """Hex digest that changes when any input of the prediction changes."""
+        parts = [self.workload.digest, *(s.digest if s else "-" for s in (self.npu, self.source, self.vendor)), repr(self.host_factor), repr(self.anchored)]
+        return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]

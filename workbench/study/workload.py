@@ -1,0 +1,50 @@
+"""Workload: a recording together with what is derived from it once and shared by every scenario."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from workbench.graph.build import build_graph
+from workbench.graph.graph import Graph
+from workbench.operators.table import OpTable
+from workbench.replay.account import account
+from workbench.replay.replay import replay
+from workbench.replay.timeline import Account, Timeline
+from workbench.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A trace, its graph, its operators and its identity replay (each made on first use, then kept)."""
+
+    trace: Trace = field(repr=False)
+
+    @cached_property
+    def _built(self) -> tuple[Graph, OpTable]:
+        return build_graph(self.trace)
+
+    @property
+    def graph(self) -> Graph:
+        """Dependency graph of the recording."""
+        return self._built[0]
+
+    @property
+    def table(self) -> OpTable:
+        """Unique operators of the recording."""
+        return self._built[1]
+
+    @cached_property
+    def measured_timeline(self) -> Timeline:
+        """Identity replay: measured times on the recorded graph."""
+        return replay(self.graph, self.graph.measured_s)
+
+    @cached_property
+    def measured_account(self) -> Account:
+        """Account of the identity replay."""
+        return account(self.graph, self.measured_timeline)
+
+    @property
+    def digest(self) -> str:
+        """Digest of the recording."""
+        return self.trace.digest

@@ -1,0 +1,1 @@
+"""Files in: every producer's recording becomes a Trace."""

@@ -1,0 +1,1 @@
+"""A result becomes a picture (HoloViews, Bokeh; no physics)."""
