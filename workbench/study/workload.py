@@ -48,3 +48,8 @@ class Workload:
     def digest(self) -> str:
         """Digest of the recording."""
         return self.trace.digest
+
+    @property
+    def path(self) -> str:
+        """Where the recording came from."""
+        return ", ".join(rank.path for rank in self.trace.ranks) or "recording"

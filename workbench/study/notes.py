@@ -1,0 +1,99 @@
+"""The notes that travel with a prediction: what readers and graph tolerated, and what the pricing assumed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.errors import Note
+from workbench.study.prediction import Prediction
+from workbench.study.shares import coverage, row_totals
+
+OUTLIER = 0.10
+"""A step this far from the median step is named [1]."""
+LOW_COVERAGE = 0.90
+
+
+def prediction_notes(prediction: Prediction) -> tuple[Note, ...]:
+    """Return all notes of a prediction, each once."""
+    workload = prediction.scenario.workload
+    vendor = prediction.scenario.vendor
+    notes = [*workload.trace.notes, *prediction.graph.notes, *(vendor.notes if vendor else ()), *_steps(prediction)]
+    if prediction.scenario.npu is not None:
+        notes += [*_source(prediction), *_substitutions(prediction), *_coverage(prediction), *_card(prediction), *_roof(prediction)]
+    return tuple(dict.fromkeys(notes))
+
+
+def _steps(prediction: Prediction) -> list[Note]:
+    steps, numbers = prediction.graph.measured_step_s, prediction.graph.step_numbers
+    complete = prediction.graph.step_complete
+    out = []
+    if (~complete).any():
+        names = ", ".join(str(n) for n in numbers[~complete])
+        text = "launches without device work: the step is incomplete and left out of the median"
+        out.append(Note("incomplete-step", f"step {names}", int((~complete).sum()), text))
+    typical = np.median(steps[complete]) if complete.any() else np.median(steps)
+    far = np.flatnonzero(np.abs(steps - typical) > OUTLIER * typical) if len(steps) > 2 else []
+    out.extend(
+        Note("outlier-step", f"step {numbers[i]}", 1, f"{steps[i] * 1e3:.3f} ms, {steps[i] / typical - 1:+.0%} from the median step") for i in far
+    )
+    return out
+
+
+def _source(prediction: Prediction) -> list[Note]:
+    if prediction.scenario.source is not None:
+        return []
+    devices = [name for rank in prediction.scenario.workload.trace.ranks for name in dict.fromkeys(rank.devices) if name]
+    where = ", ".join(devices) or "the recording"
+    text = "the card the recording was made on is not known: operators without a model are bounded by ratios to nothing and kept as measured"
+    return [Note("source-unknown", where, 1, text, "name it with --source")]
+
+
+def _substitutions(prediction: Prediction) -> list[Note]:
+    cost, table = prediction.cost, prediction.table
+    out = []
+    for code in np.unique(cost.note_code[cost.note_code > 0]):
+        rows = np.flatnonzero(cost.note_code == code)
+        names = ", ".join(dict.fromkeys(table.name[row] for row in rows[:4]))
+        out.append(Note("pricing", names, len(rows), cost.reasons[code]))
+    return out
+
+
+def _coverage(prediction: Prediction) -> list[Note]:
+    found = coverage(prediction.graph, prediction.table, prediction.cost)
+    if found.total_s <= 0:
+        return []
+    out = []
+    unshaped = 1 - found.shaped_s / found.total_s
+    if unshaped > 1 - LOW_COVERAGE:
+        text = f"{unshaped:.0%} of the device time has no recorded shapes and is scaled from the measurement"
+        out.append(Note("no-shapes", "operators", 1, text, "record with record_shapes=True"))
+    if found.shaped_s > 0 and found.priced_share < LOW_COVERAGE:
+        text = f"only {found.priced_share:.0%} of the device time with shapes is priced by a vendor time or the model"
+        out.append(Note("low-coverage", "operators", 1, text, "give vendor times for the operators listed as unpriced"))
+    return out
+
+
+def _card(prediction: Prediction) -> list[Note]:
+    spec = prediction.scenario.npu
+    if spec is None or spec.confidence not in ("invented", "weak"):
+        return []
+    text = f"the card's figures are {spec.confidence}: the prediction is unvalidated"
+    return [Note("unvalidated-card", spec.name, 1, text)]
+
+
+def _roof(prediction: Prediction) -> list[Note]:
+    """Measured operators faster than the source card's own peak: a wrong dtype, shape or clock somewhere."""
+    source = prediction.scenario.source
+    if source is None:
+        return []
+    peak = np.array([source.peak_flops(dtype) for dtype in prediction.table.dtype])
+    needed = np.divide(prediction.table.flops, peak, out=np.zeros_like(peak), where=peak > 0)
+    fast = (prediction.table.measured_s > 0) & (needed > 1.02 * prediction.table.measured_s)
+    if not fast.any():
+        return []
+    totals = row_totals(prediction.graph, len(prediction.table), prediction.graph.measured_s)
+    rows = np.flatnonzero(fast)[np.argsort(-totals[fast])]
+    names = ", ".join(dict.fromkeys(prediction.table.name[row] for row in rows[:3]))
+    text = f"recorded faster than {source.name} can compute at its peak: the recorded dtype or shapes are not what ran"
+    return [Note("faster-than-roof", names, len(rows), text)]
+

@@ -1,0 +1,85 @@
+"""The only file that knows the whole path from a Scenario to a Prediction. No arithmetic of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from workbench.errors import Refused
+from workbench.hardware.npu import NpuSpec, detect
+from workbench.replay.account import account
+from workbench.replay.replay import replay, step_times
+from workbench.study.notes import prediction_notes
+from workbench.study.prediction import Prediction
+from workbench.study.price import at_bounds, measured_pricing, node_seconds, price
+from workbench.study.scenario import Scenario
+from workbench.study.shares import evidence_shares
+
+
+def predict(scenario: Scenario) -> Prediction:
+    """Replay a recording on the scenario's card.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Without ``npu`` the recording is replayed as measured.
+
+    Returns
+    -------
+    Prediction
+
+    Raises
+    ------
+    Refused
+        When the recording holds nothing to replay.
+    """
+    scenario = with_source(scenario)
+    workload = scenario.workload
+    graph, table = workload.graph, workload.table
+    if not len(graph.step_numbers):
+        raise Refused(workload.path, "the recording holds no host or device work to replay", "record a window with at least one operator")
+    pricing = measured_pricing(graph, table, scenario.host_factor) if scenario.npu is None else price(scenario, [scenario.npu])
+    node_s = node_seconds(graph, table, pricing)
+    timeline = replay(graph, node_s)
+    ends = step_times(graph, pricing.weight, at_bounds(pricing, graph, table))
+    kept = kept_steps(graph.step_complete)
+    low, high = (float(np.median(end[kept])) for end in ends)
+    step = float(np.median(timeline.step_s[kept]))
+    prediction = Prediction(
+        scenario=scenario,
+        graph=graph,
+        table=table,
+        cost=pricing.cost,
+        node_s=node_s,
+        timeline=timeline,
+        measured_timeline=workload.measured_timeline,
+        account=account(graph, timeline),
+        measured_account=workload.measured_account,
+        step_time_s=step,
+        measured_step_s=float(np.median(graph.measured_step_s[kept])),
+        interval_s=(min(low, step), max(high, step)),
+        evidence_share=evidence_shares(graph, pricing.cost, node_s),
+        notes=(),
+    )
+    return replace(prediction, notes=prediction_notes(prediction))
+
+
+def kept_steps(complete: np.ndarray) -> np.ndarray:
+    """Return the steps that count for the median: the complete ones, or all where none is complete. Bool [S]."""
+    return complete if complete.any() else np.ones_like(complete)
+
+
+def with_source(scenario: Scenario) -> Scenario:
+    """Return the scenario with its source card filled in from the device names of the recording, where known."""
+    if scenario.source is not None:
+        return scenario
+    return replace(scenario, source=detect_source(scenario))
+
+
+def detect_source(scenario: Scenario) -> NpuSpec | None:
+    """Return the catalogue's card for the first recognised device name of the recording (None: not recognised)."""
+    names = (name for rank in scenario.workload.trace.ranks for name in rank.devices)
+    return next((spec for spec in map(detect, dict.fromkeys(names)) if spec is not None), None)
+
+
