@@ -34,7 +34,8 @@ def _steps(prediction: Prediction) -> list[Note]:
     typical = np.median(steps[complete]) if complete.any() else np.median(steps)
     far = np.flatnonzero(np.abs(steps - typical) > OUTLIER * typical) if len(steps) > 2 else []
     out.extend(
-        Note("outlier-step", f"step {numbers[i]}", 1, f"{steps[i] * 1e3:.3f} ms, {steps[i] / typical - 1:+.0%} from the median step") for i in far
+        Note("outlier-step", f"step {numbers[i]}", 1, f"{steps[i] * 1e3:.3f} ms, {steps[i] / typical - 1:+.0%} from the median step")
+        for i in far
     )
     return out
 
@@ -44,7 +45,9 @@ def _source(prediction: Prediction) -> list[Note]:
         return []
     devices = [name for rank in prediction.scenario.workload.trace.ranks for name in dict.fromkeys(rank.devices) if name]
     where = ", ".join(devices) or "the recording"
-    text = "the card the recording was made on is not known: operators without a model are bounded by ratios to nothing and kept as measured"
+    text = (
+        "the card the recording was made on is not known: operators without a model are bounded by ratios to nothing and kept as measured"
+    )
     return [Note("source-unknown", where, 1, text, "name it with --source")]
 
 
@@ -96,4 +99,3 @@ def _roof(prediction: Prediction) -> list[Note]:
     names = ", ".join(dict.fromkeys(prediction.table.name[row] for row in rows[:3]))
     text = f"recorded faster than {source.name} can compute at its peak: the recorded dtype or shapes are not what ran"
     return [Note("faster-than-roof", names, len(rows), text)]
-

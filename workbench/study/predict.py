@@ -12,7 +12,7 @@ from workbench.replay.account import account
 from workbench.replay.replay import replay, step_times
 from workbench.study.notes import prediction_notes
 from workbench.study.prediction import Prediction
-from workbench.study.price import at_bounds, measured_pricing, node_seconds, price
+from workbench.study.price import at_bounds, node_seconds, price, price_recorded
 from workbench.study.scenario import Scenario
 from workbench.study.shares import evidence_shares
 
@@ -39,7 +39,7 @@ def predict(scenario: Scenario) -> Prediction:
     graph, table = workload.graph, workload.table
     if not len(graph.step_numbers):
         raise Refused(workload.path, "the recording holds no host or device work to replay", "record a window with at least one operator")
-    pricing = measured_pricing(graph, table, scenario.host_factor) if scenario.npu is None else price(scenario, [scenario.npu])
+    pricing = price_recorded(scenario) if scenario.npu is None else price(scenario, [scenario.npu])
     node_s = node_seconds(graph, table, pricing)
     timeline = replay(graph, node_s)
     ends = step_times(graph, pricing.weight, at_bounds(pricing, graph, table))
@@ -81,5 +81,3 @@ def detect_source(scenario: Scenario) -> NpuSpec | None:
     """Return the catalogue's card for the first recognised device name of the recording (None: not recognised)."""
     names = (name for rank in scenario.workload.trace.ranks for name in rank.devices)
     return next((spec for spec in map(detect, dict.fromkeys(names)) if spec is not None), None)
-
-

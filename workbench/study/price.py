@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.estimate import estimate
-from workbench.graph.graph import ROW_FIXED, ROW_HOST, Graph
+from workbench.errors import Refused
+from workbench.graph.graph import DEVICE_KINDS, ROW_FIXED, ROW_HOST, Graph
 from workbench.hardware.npu import NpuSpec
 from workbench.network.collectives import transfer_s
 from workbench.network.recorded import reprice_recorded
@@ -58,30 +60,34 @@ def price(scenario: Scenario, specs: Sequence[NpuSpec], host_factor: np.ndarray 
     -------
     Pricing
     """
-    workload = scenario.workload
-    table = workload.table
+    table = scenario.workload.table
     cost = estimate(table, specs, source=scenario.source, vendor=scenario.vendor, anchored=scenario.anchored)
     cost = with_collectives(table, cost, specs, scenario.source)
     factor = np.full(len(specs), scenario.host_factor) if host_factor is None else host_factor
-    return _pricing(workload.graph, table, cost, factor)
+    return _pricing(scenario, cost, factor)
 
 
-def measured_pricing(graph: Graph, table: OpTable, host_factor: float) -> Pricing:
-    """Price every node as recorded (identity when ``host_factor`` is 1)."""
+def price_recorded(scenario: Scenario) -> Pricing:
+    """Price every node as recorded, but for the operators a vendor table names (identity without one)."""
+    table = scenario.workload.table
     size = len(table)
-    seconds = table.measured_s[:, None]
+    seconds, evidence = table.measured_s.copy(), np.full(size, Evidence.MEASURED, dtype=np.int8)
+    if scenario.vendor is not None:
+        stated = scenario.vendor.lookup(table)
+        seconds = np.where(np.isnan(stated), seconds, stated)
+        evidence[~np.isnan(stated)] = Evidence.VENDOR
     cost = OpCost(
-        seconds=seconds,
-        low_s=seconds,
-        high_s=seconds,
+        seconds=seconds[:, None],
+        low_s=seconds[:, None],
+        high_s=seconds[:, None],
         resource_s=np.zeros((size, 1, len(Bound))),
         level_bytes=np.zeros((size, 1, 3)),
         bound=np.zeros((size, 1), dtype=np.int8),
-        evidence=np.full(size, Evidence.MEASURED, dtype=np.int8),
+        evidence=evidence,
         note_code=np.zeros(size, dtype=np.int32),
         reasons=("",),
     )
-    return _pricing(graph, table, cost, np.array([host_factor]))
+    return _pricing(scenario, cost, np.array([scenario.host_factor]))
 
 
 def at_bounds(pricing: Pricing, graph: Graph, table: OpTable, cell: int = 0) -> np.ndarray:
@@ -130,7 +136,8 @@ def _transfers(table: OpTable, rows: np.ndarray, spec: NpuSpec) -> np.ndarray:
     )
 
 
-def _pricing(graph: Graph, table: OpTable, cost: OpCost, host_factor: np.ndarray) -> Pricing:
+def _pricing(scenario: Scenario, cost: OpCost, host_factor: np.ndarray) -> Pricing:
+    graph, table = scenario.workload.graph, scenario.workload.table
     per_unit = np.isin(cost.evidence, PER_UNIT)
     on_row = graph.op >= 0
     spread = np.zeros(len(graph), dtype=bool)
@@ -140,4 +147,28 @@ def _pricing(graph: Graph, table: OpTable, cost: OpCost, host_factor: np.ndarray
     value = np.ones((len(table) + 2, cost.seconds.shape[1]))
     value[: len(table)] = np.where(per_unit[:, None], cost.seconds, ratio)
     value[len(table)] = host_factor
-    return Pricing(cost, weight, value)
+    return Pricing(cost, weight * node_factors(scenario), value)
+
+
+def node_factors(scenario: Scenario) -> np.ndarray:
+    """Return the user's factor on every node's time, float64 [V] (1 where no pattern of ``scenario.scale`` matches).
+
+    A pattern is matched against the operator's name and signature and against the kernel's own name.
+    """
+    graph, table, trace = scenario.workload.graph, scenario.workload.table, scenario.workload.trace
+    out = np.ones(len(graph))
+    device = np.isin(graph.kind, DEVICE_KINDS) | (graph.op >= 0)
+    for pattern, factor in scenario.scale:
+        rows = np.array(
+            [fnmatchcase(n, pattern) or fnmatchcase(s, pattern) for n, s in zip(table.name, table.signature, strict=True)] or [False]
+        )
+        used = np.unique(trace.events.name[graph.event[device & (graph.event >= 0)]])
+        kernels = np.array([name for name in used if fnmatchcase(trace.strings[name], pattern)], dtype=np.int64)
+        hit = device & (graph.op >= 0) & rows[np.maximum(graph.op, 0)]
+        hit |= device & (graph.event >= 0) & np.isin(trace.events.name[np.maximum(graph.event, 0)], kernels)
+        if not hit.any():
+            raise Refused(
+                pattern, "no operator or kernel of the recording has that name", "use * as a wildcard; workbench inspect lists names"
+            )
+        out[hit] *= factor
+    return out

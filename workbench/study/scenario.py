@@ -12,7 +12,7 @@ from workbench.hardware.npu import NpuSpec
 from workbench.study.workload import Workload
 from workbench.trace.trace import Trace
 
-FIELDS = ("npu", "source", "vendor", "host_factor", "anchored")
+FIELDS = ("npu", "source", "vendor", "host_factor", "anchored", "scale")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ class Scenario:
         Host work and unexplained host gaps take this many times as long (1: as recorded).
     anchored : bool
         Price modelled operators as measured x model(target) / model(source) instead of by the model alone.
+    scale : tuple of (pattern, factor)
+        What-if on operator times: device work whose operator or kernel name matches the pattern (``*`` is a
+        wildcard) takes ``factor`` times as long.
     """
 
     workload: Workload = field(repr=False)
@@ -41,6 +44,7 @@ class Scenario:
     vendor: VendorTimes | None = None
     host_factor: float = 1.0
     anchored: bool = False
+    scale: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.workload, Trace):
@@ -60,12 +64,20 @@ class Scenario:
                 continue
             spec = getattr(out, head, None)
             if head not in ("npu", "source") or not isinstance(spec, NpuSpec):
-                raise Refused(path, "no such field in this scenario", f"use one of {', '.join(FIELDS)}, or npu.<path> after choosing a card")
+                raise Refused(
+                    path, "no such field in this scenario", f"use one of {', '.join(FIELDS)}, or npu.<path> after choosing a card"
+                )
             out = replace(out, **{head: spec.with_({tail: value})})
         return out
 
     @property
     def digest(self) -> str:
         """Hex digest that changes when any input of the prediction changes."""
-        parts = [self.workload.digest, *(s.digest if s else "-" for s in (self.npu, self.source, self.vendor)), repr(self.host_factor), repr(self.anchored)]
+        parts = [
+            self.workload.digest,
+            *(s.digest if s else "-" for s in (self.npu, self.source, self.vendor)),
+            repr(self.host_factor),
+            repr(self.anchored),
+            repr(self.scale),
+        ]
         return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,51 @@
+"""Why an operator takes as long as predicted, in one sentence a person can check."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.cost.cost import Bound, Evidence
+from workbench.study.prediction import Prediction
+from workbench.units import format as text
+
+RESOURCE = {
+    Bound.MATRIX: "matrix unit",
+    Bound.VECTOR: "vector unit",
+    Bound.LOCAL: "core-local memory",
+    Bound.SHARED: "shared on-chip level",
+    Bound.MEMORY: "outermost memory",
+    Bound.LAUNCH: "launch, fill and latency",
+    Bound.NETWORK: "network",
+}
+
+
+def explain(prediction: Prediction, row: int) -> str:
+    """Return what sets the predicted time of operator ``row``: evidence, binding resource, margin to the next one."""
+    cost, measured = prediction.cost, float(prediction.table.measured_s[row])
+    evidence = Evidence(cost.evidence[row])
+    seconds = float(cost.seconds[row, 0])
+    reason = cost.reasons[cost.note_code[row]] if cost.note_code[row] else ""
+    tail = f"; {reason}" if reason else ""
+    if evidence == Evidence.MEASURED:
+        return "as recorded" + tail
+    if evidence in (Evidence.VENDOR, Evidence.INTERPOLATED):
+        return f"vendor's time ({evidence.name.lower()}), {_against(seconds, measured)}{tail}"
+    if evidence == Evidence.SCALED:
+        return f"recorded time scaled between the cards, {_against(seconds, measured)}{tail}"
+    return f"{_resources(cost.resource_s[row, 0], Bound(cost.bound[row, 0]))}; {_against(seconds, measured)}{tail}"
+
+
+def _resources(busy: np.ndarray, bound: Bound) -> str:
+    order = [Bound(r) for r in np.argsort(-busy) if busy[r] > 0 and Bound(r) != bound]
+    first = f"bound by {RESOURCE.get(bound, 'nothing known')}"
+    if busy[bound] > 0:
+        first += f" ({text(float(busy[bound]), 's')})"
+    if not order:
+        return first
+    return first + f", next {RESOURCE.get(order[0], 'unknown')} ({text(float(busy[order[0]]), 's')})"
+
+
+def _against(seconds: float, measured: float) -> str:
+    if not (measured > 0 and np.isfinite(seconds)):
+        return text(seconds, "s") if np.isfinite(seconds) else "no time"
+    return f"{text(seconds, 's')} against {text(measured, 's')} recorded ({seconds / measured:.2f}x)"
