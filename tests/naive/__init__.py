@@ -1,0 +1,1 @@
+"""An independent, naive simulator: the truth that tests compare the replay with."""
