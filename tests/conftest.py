@@ -45,9 +45,9 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def facts(shared: Path) -> dict[str, dict[str, Any]]:
-    """Counts and sums of the shared traces by path below ``traces/``, computed by a script that is not this project's."""
-    document: dict[str, dict[str, Any]] = json.loads((shared / "traces" / "facts.json").read_text())
+def facts(shared: Path) -> dict[str, Any]:
+    """The document ``traces/facts.json``: under "traces" counts and sums by path, computed by a script that is not this project's."""
+    document: dict[str, Any] = json.loads((shared / "traces" / "facts.json").read_text())
     return document
 
 
