@@ -1,0 +1,159 @@
+"""Quantities as text with a unit <-> SI floats: the only place where units are text.
+
+``parse("400 Gb/s", "B/s") == 5e10`` and ``format(3.35e12, "B/s") == "3.35 TB/s"``. Prefixes follow the SI (k, M, G, T
+are powers of 1000; ``K`` is accepted for k) and IEC 60027 (Ki, Mi, Gi are powers of 1024); B is a byte, b a bit; case matters.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING
+
+from workbench.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    import pint
+
+_DEFINITIONS = (
+    *(f"{name}- = {value} = {symbol}-" for name, value, symbol in (
+        ("pico", "1/1000000000000", "p"), ("nano", "1/1000000000", "n"), ("micro", "1/1000000", "u"), ("milli", "1/1000", "m"),
+        ("kilo", "1000", "k"), ("mega", "1000000", "M"), ("giga", "1000000000", "G"), ("tera", "1000000000000", "T"),
+        ("peta", "1000000000000000", "P"), ("exa", "1000000000000000000", "E"),
+        ("kibi", "1024", "Ki"), ("mebi", "1048576", "Mi"), ("gibi", "1073741824", "Gi"), ("tebi", "1099511627776", "Ti"))),
+    "byte = [information] = B",
+    "bit = byte / 8 = b",
+    "second = [time] = s",
+    "hertz = 1 / second = Hz",
+    "clk = [cycle]",
+    "joule = [energy] = J",
+    "watt = joule / second = W",
+    "FLOP = [operation] = FLOP",
+    "OP = FLOP",
+    "MAC = 2 * FLOP",
+)  # fmt: skip
+_BASES = ("B", "b", "s", "Hz", "clk", "J", "W", "FLOP", "OP", "MAC")
+_PREFIXES = ("", "p", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti")
+_NUMBER = re.compile(r"\s*(\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*\Z")
+_DECIMAL = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9), ("p", 1e-12))
+_BINARY = (("Ti", 2.0**40), ("Gi", 2.0**30), ("Mi", 2.0**20), ("Ki", 2.0**10))
+EXAMPLES = {"B/s": "3.35 TB/s", "B": "512 KiB", "Hz": "1.8 GHz", "s": "6 us", "W": "400 W", "FLOP/s": "312 TFLOP/s", "B/clk": "128 B/clk", "J": "1 mJ"}
+"""One good text per SI unit, for error messages and editors."""
+
+
+@cache
+def _registry() -> pint.UnitRegistry:
+    import pint  # 0.2 s: only when a quantity is read
+
+    registry = pint.UnitRegistry(None, non_int_type=Fraction, case_sensitive=True)
+    for line in _DEFINITIONS:
+        registry.define(line)
+    return registry
+
+
+@cache
+def _symbols() -> dict[str, str]:
+    known = {prefix + base: prefix + base for base in _BASES for prefix in _PREFIXES}
+    known.update({"K" + base: "k" + base for base in _BASES})  # "512 KB" is common on data sheets
+    known.update({s.replace("u", "µ", 1): s for s in known if s.startswith("u")})
+    known.update({s.replace("FLOP", "FLOPS"): s + "/s" for s in list(known) if s.endswith("FLOP")})
+    known.update({s.replace("OP", "OPS"): s + "/s" for s in list(known) if s.endswith("OP") and "FLOP" not in s})
+    return known
+
+
+@cache
+def _factor(text: str, unit: str) -> Fraction | None:
+    """Return what one ``text`` is in ``unit`` (None: of another kind), KeyError naming an unknown symbol."""
+    known = _symbols()
+    expression = "/".join(f"({known[part.strip()]})" for part in text.split("/"))
+    registry = _registry()
+    quantity = registry.Quantity(Fraction(1), expression)
+    target = "/".join(f"({known[part]})" for part in unit.split("/"))
+    if quantity.dimensionality != registry.Quantity(Fraction(1), target).dimensionality:
+        return None
+    return Fraction(quantity.to(target).magnitude)
+
+
+def parse(text: object, unit: str, where: str = "quantity") -> float:
+    """Read a quantity.
+
+    Parameters
+    ----------
+    text : str
+        Number and unit, e.g. ``"3.35 TB/s"``; not negative, decimal point, unit required.
+    unit : str
+        SI unit of the result: ``"B/s"``, ``"B"``, ``"Hz"``, ``"s"``, ``"W"``, ``"FLOP/s"``, ``"B/clk"``, ``"J"``.
+    where : str
+        File, line or field for the message.
+
+    Returns
+    -------
+    float
+        The value in ``unit``.
+
+    Raises
+    ------
+    InvalidSpec
+        Bare number, unknown or wrong unit, negative, not finite, comma as decimal mark.
+    """
+    example = EXAMPLES.get(unit, f"1 {unit}")
+    if not isinstance(text, str):
+        raise InvalidSpec(where, f"{text!r} is a bare number, its unit is unknown", f'write it with a unit, e.g. "{example}"')
+    match = _NUMBER.match(text)
+    if match is None:
+        raise InvalidSpec(where, f"{text!r} is not a quantity", f'write a number that is not negative, with a decimal point, and a unit, e.g. "{example}"')
+    number, symbol = match.groups()
+    if symbol is None:
+        raise InvalidSpec(where, f"{text!r} has no unit", f'write it with a unit, e.g. "{example}"')
+    try:
+        factor = _factor(symbol, unit)
+    except KeyError as missing:
+        near = difflib.get_close_matches(str(missing.args[0]), _symbols(), 1, 0.3)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InvalidSpec(where, f"unknown unit {symbol!r} in {text!r}{hint}", f'case matters: B byte, b bit, k = 1000, Ki = 1024, e.g. "{example}"') from None
+    if factor is None:
+        raise InvalidSpec(where, f"{text!r} is not in a unit of {unit}", f'write e.g. "{example}"')
+    value = float(Fraction(number) * factor)
+    if not math.isfinite(value):
+        raise InvalidSpec(where, f"{text!r} is not finite", f'write e.g. "{example}"')
+    return value
+
+
+def format(value: float, unit: str, digits: int | None = None) -> str:  # noqa: A001
+    """Write a quantity with the prefix that reads best.
+
+    Parameters
+    ----------
+    value : float
+        In ``unit``, finite and not negative.
+    unit : str
+        As in `parse`.
+    digits : int, optional
+        Significant digits; default: as few as make ``parse(format(value))`` return ``value`` exactly.
+
+    Returns
+    -------
+    str
+        E.g. ``"3.35 TB/s"``, ``"512 KiB"``; sizes that are whole multiples of 1024 use binary prefixes.
+    """
+    value = float(value)
+    prefixes = _DECIMAL
+    if unit == "B" and value >= 1024 and any(value % size == 0 for _, size in _BINARY):
+        prefixes = tuple(p for p in _BINARY if value >= p[1]) + (("", 1.0),)
+    if unit.endswith("/clk"):
+        prefixes = (("", 1.0),)
+    prefix, size = next(((p, s) for p, s in prefixes if value >= s), prefixes[-1] if value else ("", 1.0))
+    if digits is not None:
+        return f"{value / size:.{digits}g} {prefix}{unit}" if value / size < 10**digits else f"{value / size:.0f} {prefix}{unit}"
+    for precision in range(1, 18):
+        shown = f"{value / size:.{precision}g}"
+        if "e" not in shown and float(Fraction(shown) * Fraction(size)) == value:
+            return f"{shown} {prefix}{unit}"
+    for precision in range(3, 25):  # a quotient that rounds the wrong way: search the digits around it
+        shown = f"{Fraction(value) / Fraction(size):.{precision}f}"
+        if float(Fraction(shown) * Fraction(size)) == value:
+            return f"{shown} {prefix}{unit}"
+    return f"{value!r} {unit}"
