@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
@@ -38,9 +39,18 @@ _DEFINITIONS = (
 _BASES = ("B", "b", "s", "Hz", "clk", "J", "W", "FLOP", "OP", "MAC")
 _PREFIXES = ("", "p", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti")
 _NUMBER = re.compile(r"\s*(\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*\Z")
-_DECIMAL = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9), ("p", 1e-12))
-_BINARY = (("Ti", 2.0**40), ("Gi", 2.0**30), ("Mi", 2.0**20), ("Ki", 2.0**10))
-EXAMPLES = {"B/s": "3.35 TB/s", "B": "512 KiB", "Hz": "1.8 GHz", "s": "6 us", "W": "400 W", "FLOP/s": "312 TFLOP/s", "B/clk": "128 B/clk", "J": "1 mJ"}
+_DECIMAL = tuple((p, Fraction(10) ** e) for p, e in zip(("P", "T", "G", "M", "k", "", "m", "u", "n", "p"), range(15, -13, -3), strict=True))
+_BINARY = tuple((p, Fraction(2) ** e) for p, e in (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)))
+EXAMPLES = {
+    "B/s": "3.35 TB/s",
+    "B": "512 KiB",
+    "Hz": "1.8 GHz",
+    "s": "6 us",
+    "W": "400 W",
+    "FLOP/s": "312 TFLOP/s",
+    "B/clk": "128 B/clk",
+    "J": "1 mJ",
+}
 """One good text per SI unit, for error messages and editors."""
 
 
@@ -104,7 +114,9 @@ def parse(text: object, unit: str, where: str = "quantity") -> float:
         raise InvalidSpec(where, f"{text!r} is a bare number, its unit is unknown", f'write it with a unit, e.g. "{example}"')
     match = _NUMBER.match(text)
     if match is None:
-        raise InvalidSpec(where, f"{text!r} is not a quantity", f'write a number that is not negative, with a decimal point, and a unit, e.g. "{example}"')
+        raise InvalidSpec(
+            where, f"{text!r} is not a quantity", f'write a number that is not negative, with a decimal point, and a unit, e.g. "{example}"'
+        )
     number, symbol = match.groups()
     if symbol is None:
         raise InvalidSpec(where, f"{text!r} has no unit", f'write it with a unit, e.g. "{example}"')
@@ -113,7 +125,9 @@ def parse(text: object, unit: str, where: str = "quantity") -> float:
     except KeyError as missing:
         near = difflib.get_close_matches(str(missing.args[0]), _symbols(), 1, 0.3)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InvalidSpec(where, f"unknown unit {symbol!r} in {text!r}{hint}", f'case matters: B byte, b bit, k = 1000, Ki = 1024, e.g. "{example}"') from None
+        raise InvalidSpec(
+            where, f"unknown unit {symbol!r} in {text!r}{hint}", f'case matters: B byte, b bit, k = 1000, Ki = 1024, e.g. "{example}"'
+        ) from None
     if factor is None:
         raise InvalidSpec(where, f"{text!r} is not in a unit of {unit}", f'write e.g. "{example}"')
     value = float(Fraction(number) * factor)
@@ -122,7 +136,7 @@ def parse(text: object, unit: str, where: str = "quantity") -> float:
     return value
 
 
-def format(value: float, unit: str, digits: int | None = None) -> str:  # noqa: A001
+def format(value: float, unit: str, digits: int | None = None) -> str:
     """Write a quantity with the prefix that reads best.
 
     Parameters
@@ -141,19 +155,17 @@ def format(value: float, unit: str, digits: int | None = None) -> str:  # noqa: 
     """
     value = float(value)
     prefixes = _DECIMAL
-    if unit == "B" and value >= 1024 and any(value % size == 0 for _, size in _BINARY):
-        prefixes = tuple(p for p in _BINARY if value >= p[1]) + (("", 1.0),)
-    if unit.endswith("/clk"):
-        prefixes = (("", 1.0),)
-    prefix, size = next(((p, s) for p, s in prefixes if value >= s), prefixes[-1] if value else ("", 1.0))
+    if unit == "B" and value >= 1024 and value % 1024 == 0:
+        prefixes = (*(p for p in _BINARY if value >= p[1]), ("", Fraction(1)))
+    elif unit.endswith("/clk"):
+        prefixes = (("", Fraction(1)),)
+    exact = Fraction(value)
+    prefix, size = next(((p, s) for p, s in prefixes if exact >= s), prefixes[-1] if value else ("", Fraction(1)))
+    mantissa = float(exact / size)
     if digits is not None:
-        return f"{value / size:.{digits}g} {prefix}{unit}" if value / size < 10**digits else f"{value / size:.0f} {prefix}{unit}"
-    for precision in range(1, 18):
-        shown = f"{value / size:.{precision}g}"
-        if "e" not in shown and float(Fraction(shown) * Fraction(size)) == value:
-            return f"{shown} {prefix}{unit}"
-    for precision in range(3, 25):  # a quotient that rounds the wrong way: search the digits around it
-        shown = f"{Fraction(value) / Fraction(size):.{precision}f}"
-        if float(Fraction(shown) * Fraction(size)) == value:
+        return f"{mantissa:.{digits}g} {prefix}{unit}" if mantissa < 10**digits else f"{mantissa:.0f} {prefix}{unit}"
+    for precision in range(1, 25):  # the fewest digits that give the same float back
+        shown = f"{Decimal(f'{mantissa:.{precision}g}'):f}"
+        if float(Fraction(shown) * size) == value:
             return f"{shown} {prefix}{unit}"
     return f"{value!r} {unit}"
