@@ -1,0 +1,181 @@
+"""The timeline as lanes of intervals: measured above predicted, for a canvas, a raster or an export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.graph.graph import Graph, NodeKind
+from workbench.replay.timeline import Timeline
+from workbench.study.prediction import Prediction
+from workbench.view import kernels
+from workbench.view.palette import LOOKS, Look, looks
+
+_MARKS = (NodeKind.ROOT, NodeKind.STEP_BEGIN, NodeKind.STEP_END)
+BUDGET = 9000
+"""Rectangles a picture holds at most."""
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Intervals of two timelines by lane; interval arrays have length I, sorted by lane and start.
+
+    Even lanes are measured, odd lanes predicted; lanes 2 r and 2 r + 1 belong to ``resources[r]``.
+    """
+
+    resources: tuple[str, ...]
+    is_device: np.ndarray  # bool [R]
+    ptr: np.ndarray  # int64 [2 R + 1]
+    start: np.ndarray  # float64 [I] [s] since the begin of the step shown (of the recording, when all are)
+    finish: np.ndarray  # float64 [I] [s]
+    reach: np.ndarray  # float64 [I] [s], running maximum of finish
+    look: np.ndarray  # uint8 [I], Look
+    critical: np.ndarray  # bool [I]
+    node: np.ndarray  # int32 [I], row of the Graph
+    place: np.ndarray  # int32 [V, 2], interval of a node, measured and predicted (-1: not shown)
+
+    @property
+    def end_s(self) -> float:
+        """Latest finish of either timeline [s]."""
+        return float(self.finish.max()) if len(self.finish) else 1.0
+
+
+def lanes_of(prediction: Prediction, step: int | None = None) -> Lanes:
+    """Lay the measured and the predicted timeline out in lanes.
+
+    Parameters
+    ----------
+    prediction : Prediction
+    step : int or None
+        Index of the step to show, both timelines starting at its begin; None shows the whole recording.
+
+    Returns
+    -------
+    Lanes
+        Resources with nothing to show are left out; devices come first.
+    """
+    graph = prediction.graph
+    shown = ~np.isin(graph.kind, _MARKS)
+    if step is not None:
+        shown &= graph.step == step
+    nodes = np.flatnonzero(shown)
+    used = np.unique(graph.resource[nodes])
+    used = used[np.argsort(~graph.resource_is_device[used], kind="stable")]
+    rank = np.zeros(len(graph.resources), dtype=np.int64)
+    rank[used] = np.arange(len(used))
+    parts = [_side(graph, timeline, nodes, step) for timeline in (prediction.measured_timeline, prediction.timeline)]
+    start, finish, critical = (np.concatenate(column) for column in zip(*parts, strict=True))
+    lane = np.concatenate([2 * rank[graph.resource[nodes]] + side for side in (0, 1)])
+    order = np.lexsort((start, lane))
+    ptr = np.searchsorted(lane[order], np.arange(2 * len(used) + 1)).astype(np.int64)
+    both = np.concatenate([nodes, nodes]).astype(np.int32)
+    place = np.full((len(graph), 2), -1, dtype=np.int32)
+    side = (np.arange(len(both)) >= len(nodes)).astype(np.int64)
+    place[both[order], side[order]] = np.arange(len(both))
+    reach = np.empty(len(both))
+    kernels.running_max(ptr, finish[order], reach)
+    look = looks(graph, prediction.table)[both[order]]
+    names = tuple(graph.resources[r] for r in used)
+    return Lanes(names, graph.resource_is_device[used], ptr, start[order], finish[order], reach, look, critical[order], both[order], place)
+
+
+def _side(graph: Graph, timeline: Timeline, nodes: np.ndarray, step: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Start, finish [s] and criticality of the nodes, counted from the begin of the step."""
+    origin = 0.0 if step is None else timeline.finish_s[graph.step_begin[step]]
+    return timeline.start_s[nodes] - origin, timeline.finish_s[nodes] - origin, timeline.critical[nodes]
+
+
+def typical_step(prediction: Prediction) -> int:
+    """Return the step whose recorded time is nearest the median of complete steps."""
+    graph = prediction.graph
+    distance = np.abs(graph.measured_step_s - prediction.measured_step_s)
+    return int(np.argmin(np.where(graph.step_complete, distance, np.inf) if graph.step_complete.any() else distance))
+
+
+@dataclass(frozen=True)
+class Names:
+    """Text of the nodes, interned: ``text[index[v]]`` is the name of node v."""
+
+    text: tuple[str, ...]
+    index: np.ndarray  # int32 [V]
+
+
+def names_of(prediction: Prediction) -> Names:
+    """Return the recorded event name of every node, or what the node is where no event was recorded."""
+    graph, trace = prediction.graph, prediction.scenario.workload.trace
+    words = [kind.name.lower().replace("_", " ") for kind in NodeKind]
+    code = graph.kind.astype(np.int64)
+    rows = graph.event >= 0
+    code[rows] = len(words) + trace.events.name[graph.event[rows]]
+    unique, index = np.unique(code, return_inverse=True)
+    text = tuple(words[c] if c < len(words) else trace.strings[c - len(words)] for c in unique)
+    return Names(text, index.astype(np.int32))
+
+
+def detail(lanes: Lanes, t0: float, t1: float, pixels: int, budget: int = BUDGET) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rectangles of [t0, t1] [s]; see `workbench.view.kernels.detail`."""
+    return kernels.detail(lanes.ptr, lanes.start, lanes.finish, lanes.reach, lanes.look, lanes.critical, t0, t1, pixels, budget)
+
+
+def statistics(lanes: Lanes, wanted: np.ndarray, t0: float, t1: float) -> list[dict[str, float | str]]:
+    """Return one row a kind for the intervals of the ``wanted`` lanes (bool [2 R]) that touch [t0, t1] [s].
+
+    Each row holds kind, count, inside_s (time within the selection), sum_s, mean_s, min_s and max_s of whole durations [s].
+    """
+    found = kernels.interval_statistics(lanes.ptr, lanes.start, lanes.finish, lanes.reach, lanes.look, wanted, t0, t1)
+    rows: list[dict[str, float | str]] = []
+    for look in Look:
+        count, inside, total, low, high = found[look]
+        if count:
+            rows.append({"kind": LOOKS[look].word, "count": int(count), "inside_s": inside, "sum_s": total, "mean_s": total / count, "min_s": low, "max_s": high})
+    return rows
+
+
+def timeline(prediction: Prediction, step: int | None = None, *, width: int = 900, row: int = 18) -> Any:
+    """Return the timeline as a HoloViews picture that is drawn afresh at every zoom.
+
+    Parameters
+    ----------
+    prediction : Prediction
+    step : int or None
+        Step to show; None: the typical one.
+    width, row : int
+        Size of the picture and of a lane [px].
+
+    Returns
+    -------
+    holoviews.DynamicMap
+        An RGB raster; each lane shows the dominant kind of a pixel, shaded by its busy share.
+    """
+    import holoviews as hv
+    from holoviews.streams import RangeX
+
+    lanes = lanes_of(prediction, typical_step(prediction) if step is None else step)
+    end = lanes.end_s * 1e3
+    ticks = [(len(lanes.ptr) - 1.5 - i, f"{name} {side}") for i, (name, side) in enumerate((n, s) for n in lanes.resources for s in ("measured", "predicted"))]
+
+    def draw(x_range: tuple[float, float] | None) -> Any:
+        low, high = x_range or (0.0, end)
+        low, high = max(low, -0.05 * end), min(max(high, low + 1e-6), 1.05 * end)
+        image = rgb(lanes, low * 1e-3, high * 1e-3, width)
+        return hv.RGB(image, bounds=(low, 0.0, high, float(len(image))), kdims=["time", "lane"]).opts(apply_hard_bounds=False)
+
+    options = {"width": width, "height": 80 + row * len(ticks), "yticks": ticks, "xlabel": "time [ms]", "ylabel": "", "tools": ["xwheel_zoom", "xpan", "reset"]}
+    return hv.DynamicMap(draw, streams=[RangeX()]).opts(hv.opts.RGB(**options, active_tools=["xwheel_zoom", "xpan"], default_tools=[], title=_title(prediction)))
+
+
+def rgb(lanes: Lanes, t0: float, t1: float, pixels: int) -> np.ndarray:
+    """Return the raster of [t0, t1] [s] as uint8 [lanes, pixels, 3], white where idle."""
+    top, share = kernels.raster(lanes.ptr, lanes.start, lanes.finish, lanes.reach, lanes.look, t0, t1, pixels)
+    ink = np.full((256, 3), 255.0)
+    for look, colour in LOOKS.items():
+        ink[look] = [int(colour.light[i : i + 2], 16) for i in (1, 3, 5)]
+    weight = np.where(top == 255, 0.0, np.clip(0.25 + 0.75 * share, 0.0, 1.0))[..., None]
+    return (255.0 + weight * (ink[top] - 255.0)).astype(np.uint8)
+
+
+def _title(prediction: Prediction) -> str:
+    card = prediction.scenario.npu.name if prediction.scenario.npu is not None else "as recorded"
+    return f"measured {prediction.measured_step_s * 1e3:.3f} ms, predicted {prediction.step_time_s * 1e3:.3f} ms ({card})"
