@@ -58,7 +58,7 @@ EXAMPLES = {
 def _registry() -> pint.UnitRegistry:
     import pint  # 0.2 s: only when a quantity is read
 
-    registry = pint.UnitRegistry(None, non_int_type=Fraction, case_sensitive=True)
+    registry: pint.UnitRegistry = pint.UnitRegistry(None, non_int_type=Fraction, case_sensitive=True)
     for line in _DEFINITIONS:
         registry.define(line)
     return registry

@@ -1,0 +1,162 @@
+"""Checks of single values and of values against each other. Raises InvalidSpec that names field, fault and remedy."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidSpec, Note
+from workbench.hardware.schema import Entry
+
+if TYPE_CHECKING:
+    from workbench.hardware.spec import NpuSpec
+
+PEAK_TOLERANCE = 0.02  # data sheets round clocks and peaks
+
+
+def unknown_key(key: str, known: Iterable[str], where: str, what: str) -> InvalidSpec:
+    """Return the refusal of an unknown name, with the nearest known one."""
+    known = list(known)
+    near = difflib.get_close_matches(key, known, 1, 0.5)
+    fix = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known[:12])}"
+    return InvalidSpec(where, f"{key!r} {what}", fix)
+
+
+def check_entry(entry: Entry, value: Any, where: str) -> Any:
+    """Return a value in its type and limits; quantities are already SI floats.
+
+    Raises
+    ------
+    InvalidSpec
+        Wrong type, out of limits, or not among the choices.
+    """
+    if entry.type in ("quantity", "float", "int", "table"):
+        return _number(entry, value, where)
+    if entry.type == "bool":
+        if not isinstance(value, bool):
+            raise InvalidSpec(where, f"{value!r} is neither true nor false", "write true or false")
+        return value
+    if entry.type == "choice":
+        if value not in entry.choices:
+            raise unknown_key(str(value), entry.choices, where, f"is not a {entry.label.lower()}")
+        return value
+    if entry.type == "ints":
+        if not isinstance(value, list | tuple) or (value and len(value) != 3) or any(type(v) is not int or v < 1 for v in value):
+            raise InvalidSpec(where, f"{value!r} is not a list of three counts", "write e.g. [16, 16, 16] for m, n, k")
+        return tuple(value)
+    if entry.type == "texts":
+        if isinstance(value, str):
+            value = [value]
+        if not isinstance(value, list | tuple) or any(not isinstance(v, str) for v in value):
+            raise InvalidSpec(where, f"{value!r} is not a list of texts", "write a list of quoted texts")
+        return tuple(value)
+    if not isinstance(value, str) or not value:
+        raise InvalidSpec(where, f"{value!r} is not a text", "write a text")
+    return value
+
+
+def _number(entry: Entry, value: Any, where: str) -> float | int:
+    if isinstance(value, bool) or not hasattr(value, "__float__") or isinstance(value, str):
+        raise InvalidSpec(where, f"{value!r} is not a number", "write a plain number")
+    number = float(value)
+    if not math.isfinite(number) or number < entry.minimum or (number == entry.minimum and not entry.zero_ok) or number > entry.maximum:
+        limit = f"at most {entry.maximum:g} and " if entry.maximum < math.inf else ""
+        raise InvalidSpec(
+            where, f"{number:g} is out of range", f"give a finite value that is {limit}{'not negative' if entry.zero_ok else 'positive'}"
+        )
+    if entry.type == "int":
+        if number != int(number):
+            raise InvalidSpec(where, f"{number:g} is not a whole number", "give a count")
+        return int(number)
+    return number
+
+
+def cross_check(spec: NpuSpec, where: Callable[[str], str]) -> tuple[Note, ...]:
+    """Check a spec against itself.
+
+    Parameters
+    ----------
+    spec : NpuSpec
+        The spec.
+    where : callable
+        Names a dotted path to a person (file and line, or card and path).
+
+    Returns
+    -------
+    tuple of Note
+        What is unusual but possible.
+
+    Raises
+    ------
+    InvalidSpec
+        What cannot be: peak against clock and arrays, capacities out of order, levels that do not exist.
+    """
+    for path, level in (
+        *((f"matrix.{key}", getattr(spec.matrix, key)) for key in ("accumulator", "operand_a", "operand_b", "staging")),
+        ("vector.buffer", spec.vector.buffer),
+    ):
+        if level is not None and level not in spec.memory:
+            raise unknown_key(level, spec.memory, where(path), "is not a memory level of this card")
+    _check_peak(spec, where)
+    names = list(spec.memory)
+    outer = names[-1]
+    if spec.memory[outer].bandwidth is None:
+        raise InvalidSpec(where(f"memory.{outer}"), "the outermost memory has no bandwidth", 'add e.g. bandwidth: "1.6 TB/s"')
+    if spec.memory[outer].scope != "chip":
+        raise InvalidSpec(
+            where(f"memory.{outer}.scope"),
+            "the outermost memory must belong to the chip",
+            "write scope: chip, or add the outer memory last",
+        )
+    return _check_order(spec, names, where)
+
+
+def _check_peak(spec: NpuSpec, where: Callable[[str], str]) -> None:
+    for dtype, stated in (spec.matrix.peak or {}).items():
+        rate = spec.matrix.rate.get(dtype)
+        if rate is None:
+            raise InvalidSpec(
+                where(f"matrix.peak.{dtype}"), f"a peak for {dtype}, but no rate", f"add {dtype} under matrix.rate, or drop the peak"
+            )
+        found = 2.0 * spec.cores * spec.matrix.macs_per_cycle * rate * spec.clock
+        if abs(found - stated) > PEAK_TOLERANCE * stated:
+            raise InvalidSpec(
+                where(f"matrix.peak.{dtype}"),
+                f"stated peak {stated / 1e12:.4g} TFLOP/s, but 2 x cores x arrays x rows x cols x depth x clock x rate is {found / 1e12:.4g}",
+                "mend the array, cores, clock or rate (or the peak: dense, not sparse)",
+            )
+
+
+def _check_order(spec: NpuSpec, names: list[str], where: Callable[[str], str]) -> tuple[Note, ...]:
+    chip = [name for name in names if spec.memory[name].scope == "chip"]
+    first = names.index(chip[0])
+    inside = [name for name in names[first:] if spec.memory[name].scope != "chip"]
+    if inside:
+        raise InvalidSpec(
+            where(f"memory.{inside[0]}.scope"),
+            f"{inside[0]} belongs to a core but stands outside {chip[0]} of the chip",
+            "list levels from the core outward",
+        )
+    notes = []
+    for inner, outer in pairwise(chip):
+        if spec.memory[inner].size > spec.memory[outer].size:
+            raise InvalidSpec(
+                where(f"memory.{inner}.size"),
+                f"{inner} is larger than {outer} outside it",
+                "mend the sizes or the order (from the core outward)",
+            )
+        if spec.bandwidth(inner) < spec.bandwidth(outer):
+            notes.append(
+                Note("bandwidth-order", where(f"memory.{inner}.bandwidth"), 1, f"{inner} is slower than {outer} outside it and limits it")
+            )
+    core_total = spec.cores * sum(spec.memory[name].size for name in names[:first])
+    if core_total > spec.memory[names[-1]].size:
+        raise InvalidSpec(
+            where(f"memory.{names[-1]}.size"),
+            f"smaller than all core-local memory together ({core_total / 2**20:.4g} MiB)",
+            "mend the sizes",
+        )
+    return tuple(notes)

@@ -1,0 +1,88 @@
+"""Cards by name or file: the catalogue under ``data/npu`` and a person's own descriptions."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+from workbench.data import data_path
+from workbench.errors import InvalidSpec, UnreadableInput
+from workbench.hardware.parts import Field
+from workbench.hardware.spec import NpuSpec
+from workbench.hardware.text import read_yaml
+
+__all__ = ["Field", "NpuSpec", "catalogue", "detect", "load_npu"]
+
+
+def catalogue() -> tuple[str, ...]:
+    """Return the names of the cards that come with the workbench, sorted."""
+    return tuple(sorted(path.stem for path in data_path("npu").glob("*.yaml")))
+
+
+def load_npu(name_or_path: str | os.PathLike[str]) -> NpuSpec:
+    """Load a card.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        A catalogue name (see `catalogue`; case does not matter) or the path of a YAML description.
+
+    Returns
+    -------
+    NpuSpec
+
+    Raises
+    ------
+    InvalidSpec
+        Unknown name (the nearest are listed) or a description that does not hold.
+    UnreadableInput
+        A path that cannot be read.
+    """
+    text = str(name_or_path)
+    if text.lower() in catalogue():
+        return _catalogued(text.lower())
+    if text.endswith((".yaml", ".yml")) or "/" in text or os.sep in text or Path(text).is_file():
+        try:
+            content = Path(text).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UnreadableInput(
+                text, f"cannot be read: {getattr(error, 'strerror', None) or error}", "give the path of a YAML description"
+            ) from None
+        return read_yaml(content, text)
+    near = difflib.get_close_matches(text.lower(), catalogue(), 3, 0.3)
+    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(catalogue())}"
+    raise InvalidSpec(text, "no card of this name", f"{hint}; or give the path of a YAML description")
+
+
+@cache
+def _catalogued(name: str) -> NpuSpec:
+    return read_yaml(data_path("npu", f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
+
+
+def detect(device_name: str) -> NpuSpec | None:
+    """Return the catalogued card a trace names, None when none fits.
+
+    Parameters
+    ----------
+    device_name : str
+        As a profiler writes it, e.g. ``"NVIDIA A100-SXM4-80GB"``. Compared with names and aliases without regard to case,
+        punctuation and the vendor's name; an alias that ends in ``*`` matches every continuation.
+    """
+    wanted = _plain(device_name)
+    if not wanted:
+        return None
+    for name in catalogue():
+        spec = _catalogued(name)
+        for alias in (spec.name, *spec.aliases):
+            plain = _plain(alias)
+            if wanted == plain or (alias.endswith("*") and wanted.startswith(plain)):
+                return spec
+    return None
+
+
+def _plain(name: str) -> str:
+    words = re.sub(r"[^a-z0-9]+", " ", name.lower()).split()
+    return "".join(word for word in words if word not in ("nvidia", "amd", "instinct", "tesla", "huawei"))

@@ -1,0 +1,105 @@
+"""Parts of an NPU description as frozen dataclasses; keys, units and meaning are those of `workbench.hardware.schema`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MatrixUnit:
+    """Multiply-accumulate arrays of one core; keys and meaning in `schema.MATRIX`."""
+
+    rows: int
+    cols: int
+    depth: int
+    arrays_per_core: int
+    dataflow: str
+    rate: Mapping[str, float]
+    tile_quantum: tuple[int, ...]
+    accumulator: str | None
+    operand_a: str | None
+    operand_b: str | None
+    staging: str | None
+    peak: Mapping[str, float] | None
+
+    @property
+    def macs_per_cycle(self) -> int:
+        """Multiply-adds a cycle and core at rate 1."""
+        return self.rows * self.cols * self.depth * self.arrays_per_core
+
+
+@dataclass(frozen=True)
+class VectorUnit:
+    """Vector lanes of one core; `schema.VECTOR`."""
+
+    lanes: int
+    rate: Mapping[str, float]
+    special: float
+    buffer: str | None
+
+
+@dataclass(frozen=True)
+class MemoryLevel:
+    """One level of memory; `schema.LEVEL`. ``bandwidth`` is in B/clk where ``per_clock``, else in B/s, of one instance."""
+
+    size: float
+    bandwidth: float | None
+    write_bandwidth: float | None
+    latency: float
+    scope: str
+    type: str
+    double_buffer: bool
+    multicast: float
+    per_clock: bool = False
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What launching and distributing work costs; `schema.RUNTIME`."""
+
+    launch_overhead: float
+    issue: float
+    split_k: bool
+    partition: str
+
+
+@dataclass(frozen=True)
+class Power:
+    """Power limit; `schema.POWER`."""
+
+    tdp: float | None
+    sustained_clock: float | None
+
+
+@dataclass(frozen=True)
+class Link:
+    """Link between cards, or to the host; `schema.LINK`."""
+
+    bandwidth: float
+    latency: float
+    group_size: int
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Three fitted scalars of one dtype and their cross-validated error; `schema.CALIBRATION`."""
+
+    compute: float
+    memory: float
+    launch: float
+    error: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A number of a spec that an editor or a sweep may change; ``value``, ``low`` and ``high`` in ``unit`` (empty: a plain number)."""
+
+    path: str
+    value: float
+    unit: str
+    label: str
+    help: str
+    low: float
+    high: float

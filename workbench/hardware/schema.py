@@ -1,0 +1,175 @@
+"""Keys of an NPU description: type, unit, default, meaning. Reading, checking, writing and editing all use this one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+REQUIRED: Any = object()
+DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int32", "int16", "int8", "int4")
+DATAFLOWS = ("cube", "dot", "os", "ws", "is")
+SCOPES = ("core", "cluster", "chip")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key.
+
+    ``type`` is ``"quantity"`` (text with ``unit``), ``"int"``, ``"float"``, ``"bool"``, ``"text"``, ``"choice"``,
+    ``"level"`` (name of a memory level), ``"texts"``, ``"ints"`` or ``"table"`` (dtype -> float, or -> quantity when it has a unit).
+    ``low`` and ``high`` are sensible limits for an editor; only ``minimum`` and ``maximum`` are enforced.
+    """
+
+    type: str
+    default: Any = None
+    unit: str = ""
+    label: str = ""
+    help: str = ""
+    low: float = 0.0
+    high: float = 0.0
+    minimum: float = 0.0  # exclusive unless zero_ok
+    maximum: float = float("inf")
+    zero_ok: bool = False
+    choices: tuple[str, ...] = ()
+
+
+def _quantity(unit: str, label: str, help_: str, low: float, high: float, default: Any = None, zero_ok: bool = False) -> Entry:
+    return Entry("quantity", default, unit, label, help_, low, high, zero_ok=zero_ok)
+
+
+def _count(label: str, help_: str, low: float, high: float, default: Any = REQUIRED) -> Entry:
+    return Entry("int", default, "", label, help_, low, high)
+
+
+TOP: Mapping[str, Entry] = {
+    "name": Entry("text", REQUIRED, label="Name"),
+    "vendor": Entry("text", "", label="Vendor"),
+    "aliases": Entry("texts", (), label="Names of this card in traces"),
+    "cores": _count(
+        "Cores",
+        "Cores that each hold a matrix and a vector unit (SM, CU, AI core). More cores shorten every compute-bound operator.",
+        1,
+        512,
+    ),
+    "clock": _quantity(
+        "Hz",
+        "Clock",
+        "Core clock under load. Scales matrix, vector and per-clock memory rates; HBM and launch stay as they are.",
+        0.2e9,
+        4e9,
+        REQUIRED,
+    ),
+    "confidence": Entry("choice", "low", label="Confidence", choices=("high", "medium", "low", "invented")),
+    "sources": Entry("texts", (), label="Sources"),
+    "weak": Entry("texts", (), label="Weak numbers"),
+}
+MATRIX: Mapping[str, Entry] = {
+    "rows": _count(
+        "Rows",
+        "Rows of one multiply-accumulate array (M of a tile step). Larger arrays are faster, but waste more on ragged shapes.",
+        1,
+        512,
+    ),
+    "cols": _count("Columns", "Columns of one array (N of a tile step).", 1, 512),
+    "depth": _count("Depth", "Products summed in one step (K of a tile step); 1 for a systolic array.", 1, 512, 1),
+    "arrays_per_core": _count("Arrays a core", "Arrays working side by side in one core.", 1, 64, 1),
+    "dataflow": Entry(
+        "choice",
+        "cube",
+        label="Dataflow",
+        choices=DATAFLOWS,
+        help="cube or dot: a whole tile step a cycle; os, ws, is: systolic fill and drain.",
+    ),
+    "rate": Entry("table", {}, label="Rate by dtype", help="Multiply-adds a cycle relative to rows x cols x depth.", low=0.0625, high=8.0),
+    "tile_quantum": Entry(
+        "ints", (), label="Tile quantum", help="Smallest m, n, k a kernel works on; shapes are padded to it. Default: rows, cols, depth."
+    ),
+    "accumulator": Entry("level", None, label="Accumulator", help="Level that holds a tile's sums; its size limits the tile."),
+    "operand_a": Entry("level", None, label="A buffer", help="Level that feeds the array with A."),
+    "operand_b": Entry("level", None, label="B buffer", help="Level that feeds the array with B."),
+    "staging": Entry("level", None, label="Staging", help="Core-local level in which operand tiles are (double-)buffered."),
+    "peak": Entry(
+        "table", None, "FLOP/s", label="Stated dense peak", help="Checked against cores x arrays x size x clock; never used to price."
+    ),
+}
+VECTOR: Mapping[str, Entry] = {
+    "lanes": _count(
+        "Lanes",
+        "Vector multiply-adds a cycle and core at rate 1. Speeds up softmax, norms and activations once they leave the memory bound.",
+        1,
+        4096,
+    ),
+    "rate": Entry("table", REQUIRED, label="Rate by dtype", help="Vector operations a cycle relative to the lanes.", low=0.0625, high=8.0),
+    "special": Entry(
+        "float", 1.0, "", "Special functions", "exp, tanh, rsqrt ... a cycle and core. Limits attention and softmax when low.", 1, 1024
+    ),
+    "buffer": Entry("level", None, label="Vector buffer", help="Level a row must fit in to be read once."),
+}
+LEVEL: Mapping[str, Entry] = {
+    "size": _quantity(
+        "B", "size", "Capacity of one instance. Decides tiles, re-reads and what stays resident.", 2.0**14, 2.0**38, REQUIRED
+    ),
+    "bandwidth": _quantity(
+        "B/s",
+        "bandwidth",
+        "Read bandwidth of one instance (text in B/clk follows the clock). Sets the time of operators bound by this level.",
+        1e10,
+        2e13,
+    ),
+    "write_bandwidth": _quantity("B/s", "write bandwidth", "Write bandwidth where it differs from reading.", 1e10, 2e13),
+    "latency": _quantity("s", "latency", "Time from request to data. Felt by small operators and short tiles.", 0.0, 2e-6, 0.0, True),
+    "scope": Entry("choice", "core", label="scope", choices=SCOPES),
+    "type": Entry("choice", "scratchpad", label="type", choices=("scratchpad", "cache")),
+    "double_buffer": Entry("bool", True, label="double buffer", help="Half the level is filled while the other half is used."),
+    "multicast": Entry("float", 1.0, "", "multicast", "Cores served by one read of this level.", 1, 64),
+}
+RUNTIME: Mapping[str, Entry] = {
+    "launch_overhead": _quantity(
+        "s", "Kernel overhead", "Device time every kernel costs whatever it does (the floor of small operators).", 0.0, 2e-5, 2e-6, True
+    ),
+    "issue": Entry("float", 0.0, "", "Issue", "Cycles to issue one tile step of the matrix unit.", 0, 128, zero_ok=True),
+    "split_k": Entry("bool", True, label="Split K", help="Kernels may split the sum over K among cores."),
+    "partition": Entry(
+        "choice",
+        "static",
+        label="Work partition",
+        choices=("static", "dynamic"),
+        help="static: whole tiles a core, the last wave may be ragged.",
+    ),
+}
+POWER: Mapping[str, Entry] = {
+    "tdp": _quantity("W", "TDP", "Power limit; caps the sustained clock through the calibrated compute efficiency.", 5, 2000),
+    "sustained_clock": _quantity("Hz", "Sustained clock", "Clock held under matrix load; replaces the clock there.", 0.2e9, 4e9),
+}
+LINK: Mapping[str, Entry] = {
+    "bandwidth": _quantity("B/s", "bandwidth", "Bandwidth per direction.", 1e9, 2e12, REQUIRED),
+    "latency": _quantity("s", "latency", "Time of one hop.", 1e-7, 5e-5, 5e-6, True),
+    "group_size": _count("group size", "Cards joined by this link.", 2, 1024, 8),
+}
+CALIBRATION: Mapping[str, Entry] = {
+    "compute": Entry("float", REQUIRED, "", "compute efficiency", "Sustained share of the matrix peak.", 0.2, 1.0, maximum=1.0),
+    "memory": Entry("float", REQUIRED, "", "memory efficiency", "Sustained share of the outermost bandwidth.", 0.2, 1.0, maximum=1.0),
+    "launch": _quantity("s", "launch", "Fitted kernel overhead; replaces the runtime's.", 0.0, 2e-5, REQUIRED, True),
+    "error": Entry("float", REQUIRED, "", "error", "80 % of held-out rows lie within a factor 1 + error.", 0.0, 2.0, zero_ok=True),
+    "source": Entry("text", "", label="Source"),
+}
+SECTIONS: Mapping[str, Mapping[str, Entry]] = {
+    "matrix": MATRIX, "vector": VECTOR, "runtime": RUNTIME, "power": POWER, "link": LINK, "host": LINK,
+}  # fmt: skip
+"""Sections with fixed keys; ``memory`` and ``calibration`` are mappings of LEVEL and CALIBRATION by name."""
+GROUPS: Mapping[str, Mapping[str, Entry]] = {"memory": LEVEL, "calibration": CALIBRATION}
+NEEDED = ("matrix", "vector", "memory")
+
+
+def entry_of(path: str) -> Entry | None:
+    """Return the entry behind a dotted path such as ``memory.hbm.size`` (dtype keys: ``matrix.rate.bf16``), None when there is none."""
+    parts = path.split(".")
+    if len(parts) == 1:
+        return TOP.get(path)
+    if parts[0] in GROUPS:
+        return GROUPS[parts[0]].get(parts[2]) if len(parts) == 3 else None
+    entry = SECTIONS.get(parts[0], {}).get(parts[1])
+    if entry is not None and entry.type == "table":
+        return entry if len(parts) == 3 and parts[2] in DTYPES else None
+    return entry if len(parts) == 2 else None
