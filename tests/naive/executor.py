@@ -1,0 +1,235 @@
+"""A naive discrete-event simulator of host threads, streams and events.
+
+A priority queue of (time, callback) over resources: threads are coroutines that sleep or wait for a flag, streams are
+first-in-first-out queues that start their head when its conditions hold. Nothing is shared with the replay of the package,
+neither code nor algorithm: there is no graph here and no longest path.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+from tests.naive.actions import Action, Await, Begin, End, Launch, Program, Record, Signal, Synchronize, Wait, Work
+
+
+@dataclass(slots=True)
+class Row:
+    """Something that happened: a host operator, a runtime call, or device work."""
+
+    category: str
+    name: str
+    start_ns: int
+    end_ns: int = -1
+    thread: str = ""
+    stream: int = -1
+    correlation: int = -1
+    external_id: int = -1  # the innermost open operator's id; an operator's own
+    action: Action | None = None
+    waits_on: tuple[int, int] | None = None  # stream and correlation of the event record that is waited for
+
+
+@dataclass(slots=True)
+class Flag:
+    """A condition: not yet true, then true for ever."""
+
+    done: bool = False
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Recorded:
+    """One record of an event."""
+
+    flag: Flag
+    stream: int
+    correlation: int
+
+
+@dataclass(slots=True)
+class Item:
+    """An entry of a stream's queue: work (a row), an event to complete, or a flag to wait for."""
+
+    ready_ns: int
+    row: Row | None = None
+    ns: int = 0
+    completes: Flag | None = None
+    needs: Flag | None = None
+
+
+class Machine:
+    """Executes one program once."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.now = 0
+        self.rows: list[Row] = []
+        self._agenda: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = 0
+        self._queues: dict[int, deque[Item]] = {}
+        self._busy: dict[int, bool] = {}
+        self._unfinished: dict[int, int] = {}  # launches of a stream that still hold a slot
+        self._slot: dict[int, Flag] = {}
+        self._events: dict[str, Recorded] = {}
+        self._flags: dict[str, Flag] = {}
+        self._correlation = 0
+        self._external = 0
+
+    def run(self) -> list[Row]:
+        """Run every thread to its end and every stream dry; return what happened, by start."""
+        threads = [self._thread(name, actions) for name, actions in self.program.threads.items()]
+        for thread in threads:
+            self._at(0, partial(self._resume, thread))
+        while self._agenda:
+            self.now, _, callback = heapq.heappop(self._agenda)
+            callback()
+        stuck = [row.name for row in self.rows if row.end_ns < 0] + [name for name, flag in self._flags.items() if not flag.done]
+        if stuck or any(self._queues.values()):
+            raise RuntimeError(f"the program never ends: {stuck[:5]} still open or awaited")
+        return sorted(self.rows, key=lambda row: row.start_ns)
+
+    # -- agenda ---------------------------------------------------------------------------------------------------------
+    def _at(self, time_ns: int, callback: Callable[[], None]) -> None:
+        self._order += 1
+        heapq.heappush(self._agenda, (time_ns, self._order, callback))
+
+    def _fire(self, flag: Flag) -> None:
+        flag.done = True
+        waiting, flag.waiting = flag.waiting, []
+        for callback in waiting:
+            self._at(self.now, callback)
+
+    def _when(self, flag: Flag, callback: Callable[[], None]) -> None:
+        if flag.done:
+            self._at(self.now, callback)
+        else:
+            flag.waiting.append(callback)
+
+    def _resume(self, thread: Iterator[int | Flag]) -> None:
+        need = next(thread, None)
+        if isinstance(need, Flag):
+            self._when(need, partial(self._resume, thread))
+        elif need is not None:
+            self._at(self.now + need, partial(self._resume, thread))
+
+    # -- host -----------------------------------------------------------------------------------------------------------
+    def _thread(self, name: str, actions: tuple[Action, ...]) -> Iterator[int | Flag]:
+        """Yield, action by action, how long the thread is busy [ns] or what it waits for."""
+        opened: list[Row] = []
+        for action in actions:
+            match action:
+                case Work(ns):
+                    yield ns
+                case Begin():
+                    self._external += 1
+                    opened.append(Row(action.category, action.name, self.now, -1, name, external_id=self._external, action=action))
+                    self.rows.append(opened[-1])
+                case End():
+                    opened.pop().end_ns = self.now
+                case Signal(flag):
+                    self._fire(self._flags.setdefault(flag, Flag()))
+                case Await(flag):
+                    yield self._flags.setdefault(flag, Flag())
+                    yield self.program.handover_ns
+                case _:
+                    inner = next((row.external_id for row in reversed(opened) if row.category == "cpu_op"), -1)
+                    yield from self._call(name, inner, action)
+
+    def _call(self, thread: str, external_id: int, action: Action) -> Iterator[int | Flag]:
+        """Yield through one runtime call, and record it."""
+        self._correlation += 1
+        call = Row("cuda_runtime", "", self.now, -1, thread, -1, self._correlation, external_id, action)
+        self.rows.append(call)
+        match action:
+            case Launch():
+                call.name = action.call
+                yield from self._launch(call, action)
+            case Record(event, stream):
+                call.name, call.stream = "cudaEventRecord", stream
+                yield self.program.call_ns
+                recorded = self._events[event] = Recorded(Flag(), stream, call.correlation)
+                self._enqueue(stream, Item(self.now, completes=recorded.flag))
+            case Wait(event, stream):
+                call.name, call.stream = "cudaStreamWaitEvent", stream
+                yield self.program.call_ns
+                if event in self._events:
+                    call.waits_on = (self._events[event].stream, self._events[event].correlation)
+                    self._enqueue(stream, Item(self.now, needs=self._events[event].flag))
+            case Synchronize():
+                yield from self._synchronize(call, action)
+        call.end_ns = self.now
+
+    def _launch(self, call: Row, action: Launch) -> Iterator[int | Flag]:
+        stream = call.stream = action.stream
+        while self._unfinished.get(stream, 0) >= self.program.queue_depth:
+            yield self._slot.setdefault(stream, Flag())
+        self._unfinished[stream] = self._unfinished.get(stream, 0) + 1
+        yield self.program.issue_ns
+        row = Row(action.category, action.name, -1, -1, call.thread, stream, call.correlation, call.external_id, action)
+        done = Flag()
+        self._enqueue(stream, Item(self.now + self.program.latency_ns, row=row, ns=action.ns, completes=done))
+        if action.blocking:
+            yield done
+            yield self.program.return_ns
+
+    def _synchronize(self, call: Row, action: Synchronize) -> Iterator[int | Flag]:
+        yield self.program.call_ns
+        if action.event is not None:
+            recorded = self._events[action.event]
+            call.name, call.waits_on = "cudaEventSynchronize", (recorded.stream, recorded.correlation)
+            pending = [recorded.flag]
+        else:
+            call.name = "cudaDeviceSynchronize" if action.stream is None else "cudaStreamSynchronize"
+            call.stream = -1 if action.stream is None else action.stream
+            streams = list(self._queues) if action.stream is None else [action.stream]
+            pending = [Flag() for _ in streams]
+            for stream, flag in zip(streams, pending, strict=True):
+                self._enqueue(stream, Item(self.now, completes=flag))
+        waited = False
+        for flag in pending:
+            waited |= not flag.done
+            yield flag
+        if waited:
+            yield self.program.return_ns
+
+    # -- device ---------------------------------------------------------------------------------------------------------
+    def _enqueue(self, stream: int, item: Item) -> None:
+        self._queues.setdefault(stream, deque()).append(item)
+        self._advance(stream)
+
+    def _advance(self, stream: int) -> None:
+        """Start what can start at the head of a stream's queue."""
+        queue = self._queues[stream]
+        while queue and not self._busy.get(stream):
+            item = queue[0]
+            if item.needs is not None and not item.needs.done:
+                self._when(item.needs, partial(self._advance, stream))
+                return
+            if item.ready_ns > self.now:
+                self._at(item.ready_ns, partial(self._advance, stream))
+                return
+            queue.popleft()
+            if item.row is not None:
+                item.row.start_ns, self._busy[stream] = self.now, True
+                self._at(self.now + item.ns, partial(self._finish, stream, item))
+            elif item.completes is not None:
+                self._fire(item.completes)
+
+    def _finish(self, stream: int, item: Item) -> None:
+        assert item.row is not None
+        assert item.completes is not None
+        item.row.end_ns, self._busy[stream] = self.now, False
+        self.rows.append(item.row)
+        self._unfinished[stream] -= 1
+        self._fire(item.completes)
+        if stream in self._slot:
+            self._fire(self._slot.pop(stream))
+        self._advance(stream)
+
+
+def execute(program: Program) -> list[Row]:
+    """Return what happens when a program runs, by start."""
+    return Machine(program).run()
