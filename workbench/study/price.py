@@ -107,33 +107,32 @@ def with_collectives(table: OpTable, cost: OpCost, specs: Sequence[NpuSpec], sou
     seconds, low, high = (a.copy() for a in (cost.seconds, cost.low_s, cost.high_s))
     bound, evidence, resource = cost.bound.copy(), cost.evidence.copy(), cost.resource_s.copy()
     measured = table.measured_s[rows]
-    known = _transfer_known(table, rows) & (source is not None)
-    base = _transfers(table, rows, source) if source is not None else measured
+    base = _transfers(table, rows, source)
+    known = np.isfinite(base)
     for cell, spec in enumerate(specs):
         target = _transfers(table, rows, spec)
-        nominal, least, most = reprice_recorded(measured, np.where(known, base, 1.0), np.where(known, target, 1.0))
-        seconds[rows, cell] = np.where(known, nominal, measured)
-        low[rows, cell] = np.where(known, least, np.minimum(measured, target))
-        high[rows, cell] = np.where(known, most, measured)
+        both = known & np.isfinite(target)
+        nominal, least, most = reprice_recorded(measured, np.where(both, base, 1.0), np.where(both, target, 1.0))
+        seconds[rows, cell] = np.where(both, nominal, measured)
+        low[rows, cell] = np.where(both, least, np.fmin(measured, target))
+        high[rows, cell] = np.where(both, most, measured)
         resource[rows, cell, :] = 0.0
-        resource[rows, cell, Bound.NETWORK] = target
+        resource[rows, cell, Bound.NETWORK] = np.nan_to_num(target)
+        known &= both
     bound[rows] = Bound.NETWORK
     evidence[rows] = np.where(known, Evidence.MODEL, Evidence.SCALED)
     return replace(cost, seconds=seconds, low_s=low, high_s=high, bound=bound, evidence=evidence, resource_s=resource)
 
 
-def _transfer_known(table: OpTable, rows: np.ndarray) -> np.ndarray:
-    return (table.dim("bytes")[rows] > 0) & (table.dim("group_size")[rows] > 1)
-
-
-def _transfers(table: OpTable, rows: np.ndarray, spec: NpuSpec) -> np.ndarray:
-    size, group = table.dim("bytes")[rows].astype(np.float64), np.maximum(table.dim("group_size")[rows], 1)
-    return np.array(
-        [
-            transfer_s(Kind(kind), float(b), int(g), spec.link.bandwidth, spec.link.latency)
-            for kind, b, g in zip(table.kind[rows], size, group, strict=True)
-        ]
-    )
+def _transfers(table: OpTable, rows: np.ndarray, spec: NpuSpec | None) -> np.ndarray:
+    """Modelled transfer [s] of collective rows; nan without a stated link, size or group."""
+    out = np.full(len(rows), np.nan)
+    if spec is None or spec.link is None:
+        return out
+    size, group = table.dim("bytes")[rows], table.dim("group_size")[rows]
+    for i in np.flatnonzero((size > 0) & (group > 1)):
+        out[i] = transfer_s(Kind(table.kind[rows[i]]), float(size[i]), int(group[i]), spec.link.bandwidth, spec.link.latency)
+    return out
 
 
 def _pricing(scenario: Scenario, cost: OpCost, host_factor: np.ndarray) -> Pricing:
