@@ -1,1 +1,83 @@
-"""NPU Workbench: from a real trace to the predicted step on a card that does not exist."""
+"""NPU Workbench: from a real training trace to the predicted step on a card that does not exist.
+
+The verbs a notebook needs, each loaded on first use::
+
+    from workbench import Scenario, linspace, load_npu, open_trace, predict, sweep
+
+    base = Scenario(open_trace("step.json.gz"), npu=load_npu("npu-x"))
+    predict(base).step_time_s
+    sweep(base, {"npu.memory.hbm.bandwidth": linspace("0.8 TB/s", "6.4 TB/s", 15)})
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from workbench.cost.vendor import read_vendor
+    from workbench.errors import InvalidSpec, Note, Refused, UnreadableInput, WorkbenchError
+    from workbench.hardware.npu import catalogue, load_npu
+    from workbench.study.axes import linspace, logspace, tied
+    from workbench.study.compare import compare
+    from workbench.study.dataset import changes_at, ratio
+    from workbench.study.perfetto import write_perfetto
+    from workbench.study.predict import predict
+    from workbench.study.scenario import Scenario
+    from workbench.study.sweep import sweep
+    from workbench.study.tables import lag_table, operator_table
+    from workbench.trace.facts import facts
+    from workbench.trace.open import open_trace
+    from workbench.view.roofline import roofline
+    from workbench.view.sweep import sweep_curve
+    from workbench.view.timeline import timeline
+
+_HOMES = {
+    "open_trace": "trace.open",
+    "facts": "trace.facts",
+    "catalogue": "hardware.npu",
+    "load_npu": "hardware.npu",
+    "read_vendor": "cost.vendor",
+    "Scenario": "study.scenario",
+    "predict": "study.predict",
+    "compare": "study.compare",
+    "sweep": "study.sweep",
+    "linspace": "study.axes",
+    "logspace": "study.axes",
+    "tied": "study.axes",
+    "changes_at": "study.dataset",
+    "ratio": "study.dataset",
+    "operator_table": "study.tables",
+    "lag_table": "study.tables",
+    "write_perfetto": "study.perfetto",
+    "timeline": "view.timeline",
+    "roofline": "view.roofline",
+    "sweep_curve": "view.sweep",
+    "WorkbenchError": "errors",
+    "UnreadableInput": "errors",
+    "InvalidSpec": "errors",
+    "Refused": "errors",
+    "Note": "errors",
+}
+
+__all__ = [
+    "InvalidSpec", "Note", "Refused", "Scenario", "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare",
+    "facts", "lag_table", "linspace", "load_npu", "logspace", "open_trace", "operator_table", "predict", "ratio", "read_vendor", "roofline",
+    "sweep", "sweep_curve", "tied", "timeline", "write_perfetto",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Load a verb on first use, so that ``import workbench`` stays cheap."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"workbench.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

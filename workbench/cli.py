@@ -1,0 +1,295 @@
+"""The command line. Exit codes: 0 done; 1 refused or invalid; 2 unreadable input or wrong usage. Heavy imports wait inside commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from workbench import __version__
+from workbench.errors import WorkbenchError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from workbench.study.scenario import Scenario
+    from workbench.trace.trace import Trace
+
+F = TypeVar("F", bound=Callable[..., Any])
+WIDTH = 100  # columns where the terminal does not say
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit; whatever goes wrong is one line on stderr, never a traceback (``--debug`` shows it)."""
+    code: object = 1
+    try:
+        code = cli.main(args=None if arguments is None else list(arguments), prog_name="workbench", standalone_mode=False)
+        sys.stdout.flush()
+    except WorkbenchError as fault:
+        code = _fail(str(fault), fault.exit_code)
+    except click.ClickException as fault:
+        context = getattr(fault, "ctx", None)
+        where = context.command_path if context else "workbench"
+        what = " ".join(fault.format_message().split())
+        code = _fail(what if isinstance(fault, click.exceptions.NoArgsIsHelpError) else f"{where}: {what} (see {where} --help)", 2, fault)
+    except (KeyboardInterrupt, click.Abort):
+        code = _fail("workbench: interrupted (nothing was changed)", 1)
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as fault:
+        if "--debug" in (sys.argv[1:] if arguments is None else arguments):
+            raise
+        code = _unexpected(fault)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(text: str, code: int, usage: click.ClickException | None = None) -> int:
+    if isinstance(usage, click.exceptions.NoArgsIsHelpError):
+        usage.show()
+    else:
+        click.echo(f"error: {' '.join(text.split())}", err=True)
+    return code
+
+
+def _unexpected(fault: Exception) -> int:
+    if isinstance(fault, OSError):
+        return _fail(f"{fault.filename or 'output'}: {fault.strerror or fault} (check the path and the free space)", 1)
+    if isinstance(fault, MemoryError):
+        return _fail("workbench: not enough memory (use a shorter recording or a smaller sweep)", 1)
+    what = f"{type(fault).__name__}: {fault}"[:300]
+    return _fail(f"workbench: {what} (this is a bug: run again with --debug and report what it says)", 1)
+
+
+def _show(parts: Iterable[RenderableType]) -> None:
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", WIDTH))
+    console = Console(width=width, highlight=False, markup=False)
+    for part in parts:
+        console.print(part)
+
+
+def _scenario_options(command: F) -> F:
+    """Add the options that `predict` and `sweep` share."""
+    options = (
+        click.option("--npu", metavar="NAME_OR_FILE", help="Candidate card: a catalogue name or a YAML description."),
+        click.option("--source", metavar="NAME", help="Card the trace was recorded on, where it is not recognised."),
+        click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: memory.hbm.bandwidth="3.2 TB/s".'),
+        click.option("--vendor", metavar="CSV", help="A vendor's operator times; they take precedence over every model."),
+        click.option("--host-factor", type=float, help="Host work takes this many times as long (default 1)."),
+        click.option("--anchored", is_flag=True, help="Scale the recording by the ratio of models instead of using the model alone."),
+        click.option(
+            "--scale", metavar="PATTERN=FACTOR", multiple=True, help="Operators or kernels of this name take FACTOR times as long."
+        ),
+        click.option("--salvage", is_flag=True, help="Import what is whole of a damaged file, and say what is lost."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH})
+@click.version_option(__version__, prog_name="workbench")
+@click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")
+def cli(debug: bool) -> None:
+    """From a real training trace to the predicted step on a card that does not exist."""
+
+
+@cli.command()
+@click.argument("traces", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON (schema: workbench schema inspect).")
+@click.option("--salvage", is_flag=True, help="Import what is whole of a damaged file, and say what is lost.")
+@click.option("--ranks", metavar="R,R,...", help="Rank of every file, where the files do not say.")
+def inspect(traces: tuple[str, ...], as_json: bool, salvage: bool, ranks: str | None) -> None:
+    """Count and sum what is in one job's traces, as recorded."""
+    from workbench.study.report import InspectDocument, note_documents, to_json
+    from workbench.study.terminal import facts_text
+    from workbench.trace.facts import facts
+    from workbench.trace.open import open_trace
+
+    trace = open_trace(list(traces), salvage=salvage, ranks=_ranks(ranks, len(traces)))
+    document = InspectDocument(traces=facts(trace), notes=note_documents(trace.notes))
+    if as_json:
+        click.echo(to_json(document))
+    else:
+        _show(facts_text(document))
+
+
+@cli.command()
+@click.argument("traces", nargs=-1, required=True)
+@_scenario_options
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (schema: workbench schema predict).")
+@click.option("--perfetto", metavar="FILE", help="Write measured and predicted timelines as Chrome trace JSON.")
+@click.option("--top", default=10, show_default=True, help="Rows of the tables.")
+def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: int, **asked: Any) -> None:
+    """Predict the step of each trace on a card; without --npu, replay it as measured."""
+    from workbench.study.perfetto import write_perfetto
+    from workbench.study.predict import predict as run
+    from workbench.study.report import PredictDocument, prediction_document, to_json
+    from workbench.study.terminal import prediction_text
+
+    if perfetto:
+        _writable(perfetto, "--perfetto")
+    predictions = {path: run(_scenario(trace, **asked)) for path, trace in _each(traces, asked.pop("salvage"))}
+    documents = {path: prediction_document(prediction) for path, prediction in predictions.items()}
+    if perfetto:
+        write_perfetto(perfetto, predictions)
+    if as_json:
+        click.echo(to_json(PredictDocument(traces=documents, notes=[])))
+        return
+    for path, document in documents.items():
+        _show(prediction_text(path, document, top))
+
+
+@cli.command()
+@click.argument("trace")
+@_scenario_options
+@click.option("--axis", "axes", metavar="PATH=START:STOP:COUNT[UNIT]", multiple=True, required=True,
+              help="Also PATH=A,B,C; PATH=START:STOP:COUNT[UNIT]:log; PATH,PATH=... ties fields.")  # fmt: skip
+@click.option("--out", metavar="FILE.nc", help="Write the parameter space as netCDF.")
+@click.option("--budget", default="8 GB", show_default=True, help="Most bytes of operator times (cells x operators x 8).")
+@click.option("--accounts", is_flag=True, help="Also account for the time of every cell (slower).")
+@click.option("--json", "as_json", is_flag=True, help="Print the space as JSON (schema: workbench schema sweep).")
+def sweep(trace: str, axes: tuple[str, ...], out: str | None, budget: str, accounts: bool, as_json: bool, **asked: Any) -> None:
+    """Predict the step in every cell of a parameter space."""
+    from workbench.study.asked import parse_axis
+    from workbench.study.dataset import write_netcdf
+    from workbench.study.report import sweep_document, to_json
+    from workbench.study.sweep import sweep as run
+    from workbench.study.terminal import sweep_text
+
+    if out:
+        _writable(out, "--out")
+    space = dict(parse_axis(text) for text in axes)
+    if len(space) < len(axes):
+        raise click.UsageError("an axis is given twice")
+    [(_, recording)] = _each((trace,), asked.pop("salvage"))
+    dataset = run(_scenario(recording, **asked), space, budget=budget, accounts=accounts)
+    if out:
+        write_netcdf(dataset, out)
+    if as_json:
+        click.echo(to_json(sweep_document(dataset, out)))
+    else:
+        _show(sweep_text(dataset))
+        if out:
+            click.echo(f"written to {out}")
+
+
+@cli.command()
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON (schema: workbench schema check).")
+def check(file: str, as_json: bool) -> int:
+    """Say what a file is (card, vendor times, trace) and what is wrong with it."""
+    from workbench.study.check import check_file
+    from workbench.study.report import to_json
+    from workbench.study.terminal import notes_text
+
+    document, code = check_file(file)
+    if as_json:
+        click.echo(to_json(document))
+    elif document.ok:
+        click.echo(f"{file}: {document.summary}")
+        _show(notes_text(document.notes))
+    if document.error is not None:
+        _fail(document.error, code)
+    return code
+
+
+@cli.command()
+@click.argument("traces", nargs=-1)
+@click.option("--port", default=5006, show_default=True, help="Port on this machine (0: any free one).")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser window.")
+def serve(traces: tuple[str, ...], port: int, no_browser: bool) -> None:
+    """Open the app in the browser."""
+    from workbench.app.serve import serve as run
+
+    run(traces, port=port, show=not no_browser)
+
+
+@cli.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: tuple[str, ...]) -> int:
+    """Open JupyterLab with the notebooks; plots need no network."""
+    import subprocess
+
+    notebooks = Path(__file__).resolve().parent.parent / "notebooks"
+    environment = {**os.environ, "PANEL_INLINE": "true", "BOKEH_RESOURCES": "inline"}
+    folder = str(notebooks) if notebooks.is_dir() else os.getcwd()
+    return subprocess.call([sys.executable, "-m", "jupyterlab", f"--notebook-dir={folder}", *arguments], env=environment)
+
+
+@cli.command()
+def warmup() -> None:
+    """Compile everything once, so that the first prediction is as fast as the next."""
+    from workbench.study.warmup import warmup as run
+
+    click.echo(f"compiled in {run():.1f} s")
+
+
+@cli.command()
+@click.argument("name")
+def schema(name: str) -> None:
+    """Print the JSON schema of a --json output: inspect, predict, sweep or check."""
+    from workbench.study.report import schema as published
+
+    click.echo(json.dumps(published(name), indent=2))
+
+
+def _ranks(text: str | None, files: int) -> list[int] | None:
+    if text is None:
+        return None
+    parts = text.split(",")
+    if len(parts) != files or not all(part.strip().isdecimal() for part in parts):
+        raise click.UsageError(f"--ranks {text}: give one rank a file, e.g. --ranks {','.join(map(str, range(files)))}")
+    return [int(part) for part in parts]
+
+
+def _each(paths: Sequence[str], salvage: bool) -> Iterable[tuple[str, Trace]]:
+    from workbench.trace.open import open_trace
+
+    return ((path, open_trace([path], salvage=salvage)) for path in dict.fromkeys(paths))
+
+
+def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Sequence[str], vendor: str | None,
+              host_factor: float | None, anchored: bool, scale: Sequence[str]) -> Scenario:  # fmt: skip
+    """Make the scenario the options describe."""
+    from workbench.cost.vendor import read_vendor
+    from workbench.hardware.npu import load_npu
+    from workbench.study.asked import parse_setting
+    from workbench.study.scenario import Scenario
+    from workbench.study.workload import Workload
+
+    made = Scenario(
+        Workload(trace),
+        npu=load_npu(npu) if npu else None,
+        source=load_npu(source) if source else None,
+        vendor=read_vendor(vendor) if vendor else None,
+        host_factor=1.0 if host_factor is None else host_factor,
+        anchored=anchored,
+        scale=tuple(_pair(text, "--scale") for text in scale),
+    )
+    return made.with_(dict(parse_setting(text) for text in settings))
+
+
+def _pair(text: str, option: str) -> tuple[str, float]:
+    name, equals, value = text.rpartition("=")
+    try:
+        return name, float(value) if equals else float("nope")
+    except ValueError:
+        raise click.UsageError(f"{option} {text}: write PATTERN=FACTOR, e.g. {option} 'aten::mm=0.5'") from None
+
+
+def _writable(path: str, option: str) -> None:
+    folder = Path(path).resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK) or Path(path).is_dir():
+        raise click.UsageError(f"{option} {path}: cannot be written there; name a file in an existing folder")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""The documents behind every ``--json``: strict JSON, one pydantic model each, their schema published by name."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from workbench.errors import Refused
+
+
+def finite(value: object) -> object:
+    """Return None for what JSON has no number for."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Maybe = Annotated[float | None, BeforeValidator(finite)]
+"""A number, or null where there is none."""
+
+
+class Document(BaseModel):
+    """Base of all documents: no unknown keys, no NaN."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class NoteDocument(Document):
+    """Something tolerated on the way to a result."""
+
+    code: str
+    where: str
+    count: int
+    text: str
+    fix: str
+
+
+class Facts(Document):
+    """Counts and sums of one trace as recorded, in integer nanoseconds; nothing is cleaned or clipped."""
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+
+    events: int
+    complete_events: int
+    cats: dict[str, int] = Field(description="complete events by category")
+    flows: dict[str, int]
+    span_ns: int | None = Field(description="first start to last end, the Trace record left out")
+    neg_dur: int
+    zero_dur: int
+    x_without_dur: int
+    profiler_steps: list[tuple[int, int]] = Field(description="step number, duration [ns]")
+    gpu_events: int
+    kernels: int
+    memcpy: int
+    memset: int
+    comm_kernels: int
+    per_stream: dict[str, dict[str, int]] = Field(description="by device/stream")
+
+
+class InspectDocument(Document):
+    """Output of ``workbench inspect --json``."""
+
+    traces: dict[str, Facts]
+    notes: list[NoteDocument]
+
+
+class StepDocument(Document):
+    """One step."""
+
+    number: int
+    measured_s: float
+    predicted_s: float
+    complete: bool
+
+
+class AccountDocument(Document):
+    """Mean account of a step [s]; the first six add up to ``step_s``."""
+
+    compute_s: float
+    exposed_communication_s: float
+    exposed_copy_s: float
+    host_s: float
+    waiting_s: float
+    idle_s: float
+    step_s: float
+    communication_s: float
+    device_busy_s: float
+
+
+class AccountsDocument(Document):
+    """Where the step's time goes."""
+
+    measured: AccountDocument
+    predicted: AccountDocument
+
+
+class CoverageDocument(Document):
+    """Recorded operator time priced by a vendor time or the model."""
+
+    total_s: float
+    shaped_s: float = Field(description="of operators whose shapes were recorded")
+    priced_s: float = Field(description="the part of shaped_s priced by vendor or model")
+    priced_share: Maybe = Field(description="priced_s / shaped_s; null when no shape was recorded")
+
+
+class UnpricedDocument(Document):
+    """Operators of one name that neither a vendor time nor the model prices."""
+
+    name: str
+    measured_s: float
+    has_shapes: bool
+
+
+class OperatorDocument(Document):
+    """One unique operator; times of one execution and in total over the recording."""
+
+    name: str
+    signature: str
+    kind: str
+    dtype: str
+    count: int
+    measured_s: Maybe
+    predicted_s: Maybe
+    low_s: Maybe
+    high_s: Maybe
+    measured_total_s: float
+    predicted_total_s: float
+    share: float = Field(description="of the predicted operator time")
+    bound: str
+    evidence: str
+    why: str
+
+
+class LagDocument(Document):
+    """One unexplained lag."""
+
+    seconds: float
+    where: str
+    before: str
+    after: str
+    kind: str
+    critical: bool
+    cause: str
+
+
+class PredictionDocument(Document):
+    """The prediction for one trace."""
+
+    step_time_s: float
+    measured_step_s: float
+    interval_s: tuple[float, float] = Field(description="80 % interval of step_time_s")
+    speed_up: Maybe = Field(description="measured_step_s / step_time_s")
+    npu: str | None
+    source: str | None
+    vendor: bool = Field(description="vendor times were given")
+    host_factor: float
+    anchored: bool
+    digest: str
+    steps: list[StepDocument]
+    account: AccountsDocument
+    evidence_share: dict[str, float]
+    bound_share: dict[str, float]
+    coverage: CoverageDocument
+    unpriced: list[UnpricedDocument]
+    operators: list[OperatorDocument]
+    lags: list[LagDocument]
+    notes: list[NoteDocument]
+
+
+class PredictDocument(Document):
+    """Output of ``workbench predict --json``."""
+
+    traces: dict[str, PredictionDocument]
+    notes: list[NoteDocument]
+
+
+class AxisDocument(Document):
+    """Coordinate of a sweep."""
+
+    dim: list[str]
+    units: str
+    values: list[Any]
+
+
+class SweepDocument(Document):
+    """Output of ``workbench sweep --json``; arrays in the C order of ``dims``, null where a cell is invalid."""
+
+    dims: list[str]
+    shape: list[int]
+    axes: dict[str, AxisDocument]
+    base_step_time_s: float
+    step_time_s: list[Maybe]
+    step_time_low_s: list[Maybe]
+    step_time_high_s: list[Maybe]
+    speed_up: list[Maybe]
+    valid: list[bool]
+    invalid: dict[str, int] = Field(description="number of cells by reason")
+    out: str | None
+    notes: list[str]
+
+
+class CheckDocument(Document):
+    """Output of ``workbench check --json``."""
+
+    path: str
+    kind: str = Field(description="npu, vendor or trace")
+    ok: bool
+    name: str | None
+    summary: str
+    error: str | None
+    notes: list[NoteDocument]
+
+
+SCHEMAS: dict[str, type[Document]] = {
+    "inspect": InspectDocument,
+    "predict": PredictDocument,
+    "sweep": SweepDocument,
+    "check": CheckDocument,
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return the published JSON schema of a ``--json`` output.
+
+    Raises
+    ------
+    Refused
+        When there is no such output.
+    """
+    if name not in SCHEMAS:
+        raise Refused(name, "no such document", f"use one of {', '.join(SCHEMAS)}")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **SCHEMAS[name].model_json_schema()}
+
+
+def to_json(document: Document) -> str:
+    """Return strict JSON text."""
+    return document.model_dump_json(indent=2)

@@ -1,0 +1,135 @@
+"""Predictions and sweeps as the documents of ``--json`` (their models: `workbench.study.documents`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from workbench.cost.cost import Bound
+from workbench.errors import Note
+from workbench.replay.timeline import Account
+from workbench.study.dataset import reasons
+from workbench.study.documents import (
+    AccountDocument,
+    AccountsDocument,
+    AxisDocument,
+    CheckDocument,
+    CoverageDocument,
+    Document,
+    InspectDocument,
+    LagDocument,
+    NoteDocument,
+    OperatorDocument,
+    PredictDocument,
+    PredictionDocument,
+    StepDocument,
+    SweepDocument,
+    UnpricedDocument,
+    finite,
+    schema,
+    to_json,
+)
+from workbench.study.prediction import Prediction
+from workbench.study.shares import bound_shares, coverage, row_totals
+
+__all__ = [
+    "AccountDocument",
+    "AccountsDocument",
+    "AxisDocument",
+    "CheckDocument",
+    "CoverageDocument",
+    "Document",
+    "InspectDocument",
+    "LagDocument",
+    "NoteDocument",
+    "OperatorDocument",
+    "PredictDocument",
+    "PredictionDocument",
+    "StepDocument",
+    "SweepDocument",
+    "UnpricedDocument",
+    "note_documents",
+    "prediction_document",
+    "schema",
+    "sweep_document",
+    "to_json",
+]
+
+
+def note_documents(notes: tuple[Note, ...] | list[Note]) -> list[NoteDocument]:
+    """Return notes as documents."""
+    return [NoteDocument(code=n.code, where=n.where, count=n.count, text=n.text, fix=n.fix) for n in notes]
+
+
+def prediction_document(prediction: Prediction) -> PredictionDocument:
+    """Return one prediction with all its operators and its ten largest lags."""
+    scenario, graph = prediction.scenario, prediction.graph
+    rows = zip(graph.step_numbers, graph.measured_step_s, prediction.timeline.step_s, graph.step_complete, strict=True)
+    steps = [StepDocument(number=int(n), measured_s=float(m), predicted_s=float(p), complete=bool(c)) for n, m, p, c in rows]
+    totals = row_totals(graph, len(prediction.table), prediction.node_s)
+    shares = bound_shares(prediction.cost, totals)
+    found = coverage(graph, prediction.table, prediction.cost)
+    step = prediction.step_time_s
+    return PredictionDocument(
+        step_time_s=step,
+        measured_step_s=prediction.measured_step_s,
+        interval_s=prediction.interval_s,
+        speed_up=prediction.measured_step_s / step if step > 0 else None,
+        npu=scenario.npu.name if scenario.npu else None,
+        source=scenario.source.name if scenario.source else None,
+        vendor=scenario.vendor is not None,
+        host_factor=scenario.host_factor,
+        anchored=scenario.anchored,
+        digest=prediction.digest,
+        steps=steps,
+        account=AccountsDocument(measured=_account(prediction.measured_account), predicted=_account(prediction.account)),
+        evidence_share=prediction.evidence_share,
+        bound_share={bound.name.lower(): float(shares[bound]) for bound in Bound if shares[bound] > 0},
+        coverage=CoverageDocument(total_s=found.total_s, shaped_s=found.shaped_s, priced_s=found.priced_s, priced_share=found.priced_share),
+        unpriced=[UnpricedDocument(name=name, measured_s=seconds, has_shapes=shaped) for name, seconds, shaped in found.unpriced],
+        operators=[OperatorDocument(**row) for row in _rows(prediction.operators(), "operator", OperatorDocument)],
+        lags=[LagDocument(**row) for row in _rows(prediction.lags(), "lag", LagDocument)],
+        notes=note_documents(prediction.notes),
+    )
+
+
+def sweep_document(dataset: xr.Dataset, out: str | None = None) -> SweepDocument:
+    """Return a sweep as a document."""
+    dims = [str(dim) for dim in dataset["step_time"].dims]
+
+    def flat(name: str) -> list[Any]:
+        values: list[Any] = dataset[name].values.ravel().tolist()
+        return values
+
+    axes = {
+        str(name): AxisDocument(
+            dim=[str(d) for d in c.dims], units=str(c.attrs.get("units", "")), values=[finite(v) for v in c.values.ravel().tolist()]
+        )
+        for name, c in dataset.coords.items()
+        if "axis_class" in c.attrs or "tied" in c.attrs
+    }
+    return SweepDocument(
+        dims=dims,
+        shape=[dataset.sizes[dim] for dim in dims],
+        axes=axes,
+        base_step_time_s=float(dataset.attrs["base_step_time_s"]),
+        step_time_s=flat("step_time"),
+        step_time_low_s=flat("step_time_low"),
+        step_time_high_s=flat("step_time_high"),
+        speed_up=flat("speed_up"),
+        valid=flat("valid"),
+        invalid=dict(reasons(dataset)),
+        out=out,
+        notes=[line for line in str(dataset.attrs["notes"]).split("\n") if line],
+    )
+
+
+def _account(parts: Account) -> AccountDocument:
+    return AccountDocument(**{name: float(np.mean(getattr(parts, name))) for name in AccountDocument.model_fields})
+
+
+def _rows(dataset: xr.Dataset, dim: str, model: type[Document]) -> list[dict[str, Any]]:
+    columns = {name: dataset[name].values.tolist() for name in model.model_fields}
+    return [{name: values[i] for name, values in columns.items()} for i in range(dataset.sizes[dim])]

@@ -1,0 +1,233 @@
+"""Predictions and sweeps as text for a terminal 100 columns wide (rich renderables; printing is the command line's work)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import xarray as xr
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from workbench import units
+from workbench.study.dataset import reasons
+from workbench.study.report import InspectDocument, NoteDocument, PredictionDocument
+
+PARTS = ("compute", "exposed_communication", "exposed_copy", "host", "waiting", "idle")
+MOST_ROWS = 40
+
+
+def seconds(value: float | None) -> str:
+    """Return a time as text with four digits."""
+    if value is None or not np.isfinite(value):
+        return "-"
+    return units.format(abs(value), "s", 4) if value >= 0 else "-" + units.format(-value, "s", 4)
+
+
+def percent(value: float | None) -> str:
+    """Return a share as text."""
+    return "-" if value is None or not np.isfinite(value) else f"{100 * value:.1f} %"
+
+
+def prediction_text(path: str, document: PredictionDocument, most: int = 10) -> Iterator[RenderableType]:
+    """Yield the parts of a prediction for a person, headline first."""
+    yield Text(path, style="bold")
+    yield _headline(document)
+    yield _accounts(document)
+    rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "no device work"
+    yield Text(f"operator time rests on: {rests}")
+    if document.npu is not None:
+        yield Text(_coverage(document))
+    if document.npu is not None and document.unpriced:
+        yield _unpriced(document, most)
+    if document.operators:
+        yield _operators(document, most)
+    if document.lags:
+        yield _lags(document, most)
+    yield from notes_text(document.notes)
+
+
+def _headline(document: PredictionDocument) -> Text:
+    low, high = document.interval_s
+    line = Text(f"measured {seconds(document.measured_step_s)}   predicted ")
+    line.append(seconds(document.step_time_s), style="bold green")
+    if high > low:
+        line.append(f" (80 % interval {seconds(low)} to {seconds(high)})")
+    line.append(f"   speed-up {document.speed_up:.4g}x" if document.speed_up is not None else "")
+    card = f"on {document.npu}" if document.npu else "replayed as measured"
+    source = f"recorded on {document.source}" if document.source else "recorded on an unknown card"
+    extras = [text for text, on in (("vendor times", document.vendor), ("anchored", document.anchored)) if on]
+    extras += [f"host factor {document.host_factor:g}"] if document.host_factor != 1 else []
+    counted = sum(step.complete for step in document.steps)
+    line.append("\n" + "; ".join([card, source, *extras, f"median of {counted or len(document.steps)} step(s)"]), style="dim")
+    return line
+
+
+def _table(title: str, *columns: str, wide: str = "") -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, expand=bool(wide))
+    for column in columns:
+        text = column == wide or column in ("bound", "evidence", "shapes", "where")
+        table.add_column(
+            column, justify="left" if text else "right", ratio=1 if column == wide else None, overflow="fold", no_wrap=not text
+        )
+    return table
+
+
+def _accounts(document: PredictionDocument) -> Table:
+    table = _table("where a step's time goes (mean)", "part", "measured", "", "predicted", " ", "change")
+    measured, predicted = document.account.measured.model_dump(), document.account.predicted.model_dump()
+
+    def share(parts: dict[str, float], name: str) -> str:
+        return percent(parts[name] / parts["step_s"]) if parts["step_s"] > 0 else "-"
+
+    for part in (*PARTS, "step"):
+        key = f"{part}_s"
+        cells = [seconds(measured[key]), share(measured, key), seconds(predicted[key]), share(predicted, key)]
+        name = "step (sum of the above)" if part == "step" else part.replace("_", " ")
+        table.add_row(name, *cells, _change(predicted[key] - measured[key]), end_section=part == "idle")
+    table.columns[0].justify = "left"
+    return table
+
+
+def _change(value: float) -> str:
+    return "0" if value == 0 else f"{'+' if value > 0 else ''}{seconds(value)}"
+
+
+def _coverage(document: PredictionDocument) -> str:
+    found = document.coverage
+    shaped = found.shaped_s / found.total_s if found.total_s > 0 else None
+    if found.priced_share is None:
+        return f"no shapes are recorded: none of {seconds(found.total_s)} device time can be priced by the model"
+    return (
+        f"prices {percent(found.priced_share)} of the device time whose shapes are recorded by a vendor time or the model "
+        f"({seconds(found.priced_s)} of {seconds(found.shaped_s)}; {percent(shaped)} of the device time has shapes)"
+    )
+
+
+def _unpriced(document: PredictionDocument, most: int) -> Table:
+    table = _table("not priced by vendor or model (scaled from the recording)", "operator", "measured", "share", "shapes", wide="operator")
+    total = document.coverage.total_s
+    for row in document.unpriced[:most]:
+        share = row.measured_s / total if total > 0 else None
+        table.add_row(Text(row.name), seconds(row.measured_s), percent(share), "yes" if row.has_shapes else "no")
+    rest = document.unpriced[most:]
+    if rest:
+        left = sum(row.measured_s for row in rest)
+        table.add_row(f"... {len(rest)} more (--json lists all)", seconds(left), percent(left / total if total > 0 else None), "")
+    return table
+
+
+def _operators(document: PredictionDocument, most: int) -> Table:
+    shown = document.operators[:most]
+    columns = ("operator", "count", "measured", "predicted", "share", "bound", "evidence")
+    table = _table(f"largest operators ({len(shown)} of {len(document.operators)}; totals over the recording)", *columns, wide="operator")
+    for row in shown:
+        name = Text(f"{row.name} {row.dtype}" if row.dtype != "unknown" else row.name)
+        name.append(f"\n{row.signature.removeprefix(row.name).strip()}" if row.signature != row.name else "", style="dim")
+        name.append(f"\n{row.why}", style="dim italic")
+        cells = [str(row.count), seconds(row.measured_total_s), seconds(row.predicted_total_s), percent(row.share)]
+        table.add_row(name, *cells, row.bound, row.evidence)
+    return table
+
+
+def _lags(document: PredictionDocument, most: int) -> Table:
+    table = _table("largest unexplained lags", "lag", "between and cause", "critical", wide="between and cause")
+    for lag in document.lags[:most]:
+        text = Text(f"{lag.before} -> {lag.after}")
+        text.append(f"\n{lag.where}: {lag.cause}", style="dim")
+        table.add_row(seconds(lag.seconds), text, "yes" if lag.critical else "")
+    return table
+
+
+def facts_text(document: InspectDocument) -> Iterator[RenderableType]:
+    """Yield the facts of every trace, then the notes."""
+    for path, facts in document.traces.items():
+        yield Text(path, style="bold")
+        table = _table("", "fact", "value", wide="value")
+        table.show_header = False
+        for name, value in facts.model_dump().items():
+            if name != "per_stream" and value is not None:
+                table.add_row(name, Text(_fact(name, value)))
+        table.columns[0].justify = "left"
+        yield table
+        if facts.per_stream:
+            yield _streams(facts.per_stream)
+    yield from notes_text(document.notes)
+
+
+def _fact(name: str, value: object) -> str:
+    if name.endswith("_ns") and isinstance(value, int) and name != "base_time_ns":
+        return f"{value} ns ({seconds(value / 1e9)})"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_fact('', count)}" for key, count in value.items())
+    if name == "profiler_steps" and isinstance(value, list):
+        return ", ".join(f"{number}: {seconds(duration / 1e9)}" for number, duration in value) or "none"
+    return str(value)
+
+
+def _streams(streams: dict[str, dict[str, int]]) -> Table:
+    table = _table("device work by device/stream", "stream", "kernels", "copies", "sets", "time")
+    for name, row in streams.items():
+        counts = [str(row.get(key, 0)) for key in ("kernel", "memcpy", "memset")]
+        table.add_row(name, *counts, seconds(row.get("dur_ns", 0) / 1e9))
+    return table
+
+
+def notes_text(notes: Sequence[NoteDocument]) -> Iterator[RenderableType]:
+    """Yield the notes, one line each."""
+    if notes:
+        yield Text("notes", style="bold")
+    for note in notes:
+        line = Text(f"- {note.text}")
+        line.append(f" [{note.code}, {note.where}, {note.count}x]", style="dim")
+        line.append(f" {note.fix}" if note.fix else "", style="italic")
+        yield line
+
+
+def sweep_text(dataset: xr.Dataset) -> Iterator[RenderableType]:
+    """Yield a sweep for a person: every cell of a short line, else the ten best cells; then what is invalid and why."""
+    dims = dataset["step_time"].dims
+    size = int(dataset["step_time"].size)
+    valid = int(dataset["valid"].sum())
+    axes = " x ".join(f"{dim} ({dataset.sizes[dim]})" for dim in dims)
+    yield Text(f"{size} cells: {axes}; {valid} valid; base step {seconds(float(dataset.attrs['base_step_time_s']))}")
+    flat = dataset.stack(cell=dims, create_index=False)
+    order = np.arange(size)
+    line = len(dims) == 1 and size <= MOST_ROWS
+    if not line:
+        order = np.argsort(np.where(flat["valid"].values, flat["step_time"].values, np.inf), kind="stable")[: min(10, max(valid, 1))]
+    yield _cells(flat, order, "every cell" if line else f"the {len(order)} fastest cells", line)
+    for reason, count in reasons(dataset).items():
+        yield Text(f"- {count} invalid: {reason}", style="yellow")
+    yield from (Text(f"- {note}") for note in str(dataset.attrs["notes"]).split("\n") if note)
+
+
+def _cells(flat: xr.Dataset, order: np.ndarray, title: str, line: bool) -> Table:
+    paths = [name for name, c in flat.coords.items() if "axis_class" in c.attrs]
+    table = _table(title, *(str(p) for p in paths), "step", "80 % interval", "speed-up", *(["gain"] if line else []), "bound by")
+    previous = np.nan
+    for cell in order:
+        row = flat.isel(cell=int(cell))
+        step = float(row["step_time"])
+        cells = [_value(row[path].item(), str(row[path].attrs["units"])) for path in paths]
+        if not bool(row["valid"]):
+            table.add_row(*cells, "invalid")
+            continue
+        interval = f"{seconds(float(row['step_time_low']))} - {seconds(float(row['step_time_high']))}"
+        gain = [percent(previous / step - 1)] if line else []
+        table.add_row(*cells, seconds(step), interval, f"{float(row['speed_up']):.3f}x", *gain, _bounds(row))
+        previous = step
+    return table
+
+
+def _bounds(row: xr.Dataset) -> str:
+    share = row["bound_share"]
+    order = np.argsort(-share.values)[:2]
+    return ", ".join(f"{share['bound'].values[i]} {100 * share.values[i]:.0f} %" for i in order if share.values[i] > 0)
+
+
+def _value(value: object, unit: str) -> str:
+    if isinstance(value, float) and unit not in ("", "1") and np.isfinite(value):
+        return units.format(value, unit, 5)
+    return f"{value:g}" if isinstance(value, float) else str(value)
