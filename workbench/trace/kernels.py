@@ -1,0 +1,169 @@
+"""Array kernels of the room: grouping of rows, arguments by key, nesting, unions of intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def group(a, b, c):
+    """Number the distinct rows (a[i], b[i], c[i]) by first appearance.
+
+    Returns
+    -------
+    group : int32 [N]
+    first : int64 [G], the first row of each group
+    """
+    n = len(a)
+    size = 64
+    table = np.full(size, -1, np.int32)
+    first = np.empty(32, np.int64)
+    out = np.empty(n, np.int32)
+    count = 0
+    for i in range(n):
+        slot = _slot(a, b, c, i, first, table)
+        g = table[slot]
+        if g < 0:
+            if 2 * count >= size:
+                size *= 4
+                table = np.full(size, -1, np.int32)
+                grown = np.empty(size // 2, np.int64)
+                grown[:count] = first[:count]
+                first = grown
+                for k in range(count):
+                    table[_slot(a, b, c, first[k], first, table)] = k
+                slot = _slot(a, b, c, i, first, table)
+            g = count
+            table[slot], first[count] = g, i
+            count += 1
+        out[i] = g
+    return out, first[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def _slot(a, b, c, i, first, table):
+    h = np.uint64(a[i]) * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(29)) ^ np.uint64(b[i])) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(32)) ^ np.uint64(c[i])) * np.uint64(0x94D049BB133111EB)
+    mask = len(table) - 1
+    slot = np.int64((h ^ (h >> np.uint64(31))) & np.uint64(mask))
+    while table[slot] >= 0:
+        f = first[table[slot]]
+        if a[f] == a[i] and b[f] == b[i] and c[f] == c[i]:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def arguments_by_key(event, key, value, is_text, keys):
+    """Sort arguments by key, stable; of a key repeated in one event the last stays.
+
+    Returns
+    -------
+    start, stop : int64 [keys], the range of each key
+    event, value, is_text : the sorted rows
+    """
+    start = np.zeros(keys + 1, np.int64)
+    for i in range(len(key)):
+        start[key[i] + 1] += 1
+    start = np.cumsum(start)
+    stop = start[:keys].copy()
+    event_out, value_out, text_out = np.empty_like(event), np.empty_like(value), np.empty_like(is_text)
+    for i in range(len(key)):
+        k = key[i]
+        at = stop[k]
+        if at > start[k] and event_out[at - 1] == event[i]:
+            at -= 1
+        else:
+            stop[k] += 1
+        event_out[at], value_out[at], text_out[at] = event[i], value[i], is_text[i]
+    return start[:keys].copy(), stop, event_out, value_out, text_out
+
+
+@njit(cache=True, nogil=True)
+def nest(order, track, start, dur, loose):
+    """Return the parent of each event: the innermost enclosing one on its track, -1 at the top.
+
+    Parameters
+    ----------
+    order : int64 [E]
+        Events by track, start, longer first and a deterministic rest.
+    track, start, dur : int32, int64, int64 [E]
+    loose : bool [E]
+        Events whose end is not trusted (Python frames): one that outlives the event it starts in counts as ending with it,
+        so that what follows keeps its true parent.
+
+    Notes
+    -----
+    An event without length encloses nothing. Of two events that cross, the later one hides the earlier one.
+    """
+    parent = np.full(len(order), -1, np.int32)
+    stack = np.empty(len(order) + 1, np.int32)
+    end = np.empty(len(order), np.int64)  # of the events on the stack
+    depth, lane = 0, np.int32(-1)
+    for i in order:
+        if track[i] != lane:
+            lane, depth = track[i], 0
+        length = max(dur[i], 0)
+        stop = start[i] + length
+        while depth > 0 and (end[depth - 1] < start[i] or (end[depth - 1] == start[i] and length > 0)):
+            depth -= 1
+        if loose[i] and depth > 0 and end[depth - 1] < stop:
+            stop = end[depth - 1]
+        while depth > 0 and end[depth - 1] < stop:
+            depth -= 1
+        if depth > 0:
+            parent[i] = stack[depth - 1]
+        if length > 0:
+            stack[depth], end[depth] = i, stop
+            depth += 1
+    return parent
+
+
+@njit(cache=True, nogil=True)
+def union_ns(start, stop):
+    """Return the length [ns] of the union of intervals sorted by start."""
+    total, until = np.int64(0), np.int64(-9223372036854775808)
+    for i in range(len(start)):
+        if stop[i] <= start[i]:
+            continue
+        if start[i] >= until:
+            total += stop[i] - start[i]
+            until = stop[i]
+        elif stop[i] > until:
+            total += stop[i] - until
+            until = stop[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def overlap_ns(a_start, a_stop, b_start, b_stop):
+    """Return the length [ns] of the intersection of two lists of disjoint sorted intervals."""
+    total, i, j = np.int64(0), 0, 0
+    while i < len(a_start) and j < len(b_start):
+        low, high = max(a_start[i], b_start[j]), min(a_stop[i], b_stop[j])
+        if low < high:
+            total += high - low
+        if a_stop[i] < b_stop[j]:
+            i += 1
+        else:
+            j += 1
+    return total
+
+
+@njit(cache=True, nogil=True)
+def merged(start, stop):
+    """Return the disjoint union of intervals sorted by start."""
+    a, b = np.empty_like(start), np.empty_like(stop)
+    n = 0
+    for i in range(len(start)):
+        if stop[i] <= start[i]:
+            continue
+        if n > 0 and start[i] <= b[n - 1]:
+            b[n - 1] = max(b[n - 1], stop[i])
+        else:
+            a[n], b[n] = start[i], stop[i]
+            n += 1
+    return a[:n].copy(), b[:n].copy()

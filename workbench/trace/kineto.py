@@ -1,0 +1,209 @@
+"""PyTorch profiler (Kineto) traces, and Chrome traces whose lanes say which of them are device streams.
+
+Reference: libkineto, ``ActivityType`` names (pytorch/kineto, libkineto/include/ActivityType.h); the Trace Event Format
+(Chrome). The tables below are the whole column map: spellings seen from 2020 to 2026.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from workbench.errors import Note
+from workbench.trace import kernels
+from workbench.trace.lanes import Lanes, lanes_of
+from workbench.trace.part import Part, frozen, numbers
+from workbench.trace.scanner import Records
+from workbench.trace.trace import ArgColumn, Category, Events, Flows
+
+CATEGORIES: dict[str, Category] = {
+    **dict.fromkeys(("cpu_op", "Operator", "operator"), Category.CPU_OP),
+    **dict.fromkeys(
+        ("cuda_runtime", "Runtime", "runtime", "hip_runtime", "mtia_runtime", "xpu_runtime", "privateuse1_runtime", "glow_runtime"),
+        Category.RUNTIME,
+    ),
+    **dict.fromkeys(("cuda_driver", "hip_driver", "xpu_driver", "privateuse1_driver"), Category.DRIVER),
+    **dict.fromkeys(("kernel", "Kernel", "mtia_ccp_events", "hpu_op", "privateuse1_kernel", "xpu_kernel"), Category.KERNEL),
+    **dict.fromkeys(("gpu_memcpy", "Memcpy", "memcpy", "privateuse1_memcpy"), Category.MEMCPY),
+    **dict.fromkeys(("gpu_memset", "Memset", "memset", "privateuse1_memset"), Category.MEMSET),
+    **dict.fromkeys(("cuda_sync", "xpu_sync", "hip_sync"), Category.SYNC),
+    **dict.fromkeys(("user_annotation", "User_annotation"), Category.ANNOTATION),
+    **dict.fromkeys(("gpu_user_annotation", "cuda_profiler_range"), Category.GPU_ANNOTATION),
+    **dict.fromkeys(("python_function", "Python", "python"), Category.PYTHON),
+    "overhead": Category.OVERHEAD,
+    "Trace": Category.TRACE,
+}
+
+# other categories that are known and are neither work nor a call
+KNOWN_OTHER = frozenset(
+    ("", "cpu_instant_event", "external_correlation", "collective_comm", "mtia_workloadd", "mtia_insight", "enqueue", "dequeue")
+)
+
+# rows without a category: by their name, on a device stream and elsewhere
+ON_STREAM = (
+    (re.compile(r"(?i)mem(ory)?[_ ]?cpy|memcpy"), Category.MEMCPY),
+    (re.compile(r"(?i)mem(ory)?[_ ]?set"), Category.MEMSET),
+    (re.compile(r"(?i)^(event|notify)_?(record|wait|reset)|^stream wait"), Category.SYNC),
+)
+ON_HOST = ((re.compile(r"^(cu|cuda|hip)[A-Z]\w*|^AscendCL@"), Category.RUNTIME),)
+
+CORRELATION = ("correlation", "correlation_id")  # first one present wins; the second only on calls and device rows
+EXTERNAL = ("External id", "external id")
+LAUNCH_FLOWS = ("ac2g", "async_cpu_to_gpu", "async")  # their id is the correlation of the launch
+
+
+def to_part(records: Records, path: str) -> Part:
+    """Turn scanned records into one file's columns."""
+    strings, c = records.strings, records.columns
+    count = len(c.start)
+    args = _columns_of(records)
+    raw = np.array([CATEGORIES.get(s, Category.OTHER) for s in strings], np.int8)[c.cat] if count else np.empty(0, np.int8)
+    lanes = lanes_of(records, raw, args)
+    category = _without_category(raw, c, lanes, strings)
+    if category is not raw:
+        lanes = lanes_of(records, category, args)
+    correlation = _first(args, CORRELATION[:1], strings, count)
+    called = np.isin(category, (Category.RUNTIME, Category.DRIVER, Category.KERNEL, Category.MEMCPY, Category.MEMSET))
+    second = _first(args, CORRELATION[1:], strings, count)
+    correlation = np.where((correlation < 0) & called, second, correlation)
+    flows = _flows(records, lanes)
+    notes = list(_notes(records, path))
+    linked = _from_flows(correlation, category, c.start, lanes.track, flows, strings)
+    if linked:
+        notes.append(Note("correlation-from-flow", path, linked, "device rows without a correlation took the id of their flow arrow"))
+    external = _first(args, EXTERNAL, strings, count)
+    order_id = np.where(external < 0, _first(args, ("Python id", "Ev Idx"), strings, count), external)
+    parent = nesting(lanes.track, c.start, c.dur, category, order_id, c.name, strings)
+    columns = (c.start, c.dur, lanes.track, c.name, category, c.cat, correlation, external, parent)
+    part = Part(path, Events(*map(frozen, columns)), flows, args, strings, lanes.tracks, records.digest, notes=notes)
+    _identity(part, records)
+    part.counts = _counts(records)
+    return part
+
+
+def nesting(track, start, dur, category, order_id, name, strings) -> np.ndarray:  # type: ignore[no-untyped-def]
+    """Return the parent column; ties are settled by length, kind, recorded id, name and only then by file order."""
+    rank = np.full(13, 5, np.int8)
+    rank[[Category.ANNOTATION, Category.PYTHON, Category.CPU_OP, Category.RUNTIME, Category.DRIVER]] = 0, 1, 2, 3, 4
+    alphabetic = np.empty(len(strings), np.int32)
+    alphabetic[sorted(range(len(strings)), key=strings.__getitem__)] = np.arange(len(strings), dtype=np.int32)
+    order = np.lexsort((alphabetic[name], order_id, rank[category], -dur, start, track))
+    return kernels.nest(order, track, start, dur, category == Category.PYTHON)
+
+
+def _columns_of(records: Records) -> dict[str, ArgColumn]:
+    a, keys = records.args, records.keys
+    named = np.flatnonzero(keys >= 0)
+    start, stop, event, value, is_text = kernels.arguments_by_key(a.event, a.key, a.value, a.is_text, len(named))
+    for array in (event, value, is_text):
+        frozen(array)
+    columns = {}
+    for i in named:
+        low, high = start[keys[i]], stop[keys[i]]
+        if high > low:
+            columns[records.strings[i]] = ArgColumn(event[low:high], value[low:high], is_text[low:high])
+    return columns
+
+
+def _first(args: dict[str, ArgColumn], keys: tuple[str, ...], strings: list[str], count: int) -> np.ndarray:
+    dense = numbers(args.get(keys[0]), strings, count)
+    for key in keys[1:]:
+        if key in args:
+            dense = np.where(dense < 0, numbers(args[key], strings, count), dense)
+    return dense
+
+
+def _without_category(category, c, lanes: Lanes, strings: list[str]) -> np.ndarray:  # type: ignore[no-untyped-def]
+    """Give rows without a category one by the lane they lie on and their name."""
+    rows = np.flatnonzero(c.cat == 0)
+    if not len(rows):
+        return category
+    category = category.copy()
+    on_stream = lanes.is_stream[lanes.track[rows]]
+    for where, rules, rest in ((on_stream, ON_STREAM, Category.KERNEL), (~on_stream, ON_HOST, Category.OTHER)):
+        names, inverse = np.unique(c.name[rows[where]], return_inverse=True)
+        found = [next((kind for rule, kind in rules if rule.search(strings[i])), rest) for i in names]
+        category[rows[where]] = np.array(found, np.int8)[inverse] if len(names) else 0
+    return category
+
+
+def _flows(records: Records, lanes: Lanes) -> Flows:
+    f = records.flows
+    return Flows(*map(frozen, (f.id, f.start, lanes.flow_track, f.cat, f.phase)))
+
+
+def _from_flows(correlation, category, start, track, flows: Flows, strings: list[str]) -> int:  # type: ignore[no-untyped-def]
+    """Fill missing correlations of device rows from the finish of a launch arrow at the same lane and time; return how many."""
+    missing = np.flatnonzero((correlation < 0) & np.isin(category, (Category.KERNEL, Category.MEMCPY, Category.MEMSET)))
+    launch = [i for i, s in enumerate(strings) if s in LAUNCH_FLOWS]
+    ends = np.flatnonzero(np.isin(flows.category, launch) & (flows.phase != ord("s")) & (flows.id >= 0))
+    if not len(missing) or not len(ends):
+        return 0
+    at = {(int(flows.track[i]), int(flows.start_ns[i])): int(flows.id[i]) for i in ends}
+    linked = 0
+    for i in missing:
+        found = at.get((int(track[i]), int(start[i])))
+        if found is not None:
+            correlation[i] = found
+            linked += 1
+    return linked
+
+
+def _identity(part: Part, records: Records) -> None:
+    top = records.top
+    info = top.get("distributedInfo")
+    info = info if isinstance(info, dict) else {}
+    part.rank = _count(info.get("rank"))
+    part.world_size = _count(info.get("world_size"))
+    base = top.get("baseTimeNanoseconds")
+    part.base_time_ns = base if isinstance(base, int) and not isinstance(base, bool) and abs(base) < 2**62 else None
+    devices = top.get("deviceProperties")
+    rows = devices if isinstance(devices, list) else []
+    part.devices = tuple(str(d.get("name", "")) for d in rows if isinstance(d, dict))
+    part.metadata = top
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
+
+
+def _counts(records: Records) -> dict[str, int]:
+    strings, c, f = records.strings, records.columns, records.flows
+    counts = {"events": records.counters["records"], "complete_events": len(c.start), "x_without_dur": records.counters["no_dur"]}
+    counts |= {f"ph:{ph}": n for ph, n in records.phases.items()}
+    for i, n in zip(*np.unique(c.cat, return_counts=True), strict=True):
+        counts[f"cat:{strings[i]}"] = int(n)
+    groups, first = kernels.group(f.cat, f.phase, f.phase)
+    for n, i in zip(np.bincount(groups, minlength=len(first)), first, strict=True):
+        counts[f"flow:{strings[f.cat[i]]}:{chr(f.phase[i])}"] = int(n)
+    return counts
+
+
+def _notes(records: Records, path: str):  # type: ignore[no-untyped-def]
+    n, c = records.counters, records.columns
+    told = (
+        ("no_dur", "event-without-duration", "complete events without a duration were set aside"),
+        ("no_time", "event-without-time", "complete events without a time stamp were set aside"),
+        ("overflow", "time-out-of-range", "events whose time does not fit 64-bit nanoseconds were set aside"),
+        ("empty", "empty-record", "empty records were ignored"),
+        ("not_object", "not-an-object", "records that are no objects were ignored"),
+        ("no_ph", "no-phase", "records without a phase were ignored"),
+        ("comma", "trailing-comma", "a comma before the closing bracket was tolerated"),
+        ("missing", "missing-value", "arguments written as a bare nan or inf count as missing"),
+    )
+    for counter, code, text in told:
+        if n[counter] and not (counter == "no_ph" and n["empty"] >= n["no_ph"]):
+            yield Note(code, path, n[counter], text)
+    pairs = {ph: records.phases[ph] for ph in "BEbneSTFpP" if ph in records.phases}
+    if pairs:
+        yield Note("unread-phase", path, sum(pairs.values()), f"begin/end, async and sample records are not read: {pairs}")
+    if records.layout == "unclosed array":
+        yield Note("unclosed-array", path, 1, "the array of records is not closed, which the Chrome format allows")
+    for damage in records.damage:
+        size = damage.until - damage.offset
+        yield Note("salvaged", path, 1, f"damage at byte {damage.offset} ({damage.why}): {size} bytes were skipped", "write the trace again")
+    unknown = {records.strings[i] for i in np.unique(c.cat)} - CATEGORIES.keys() - KNOWN_OTHER
+    if unknown:
+        rows = int(np.isin(c.cat, [i for i, s in enumerate(records.strings) if s in unknown]).sum())
+        yield Note("unknown-category", path, rows, f"events of unknown categories are kept but are no work: {sorted(unknown)[:10]}")

@@ -1,0 +1,115 @@
+"""Open a trace: one file or one of each rank, what it is decided by its content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from workbench.errors import Note, Refused, UnreadableInput
+from workbench.trace import kineto
+from workbench.trace.merge import merge
+from workbench.trace.part import Part
+from workbench.trace.scanner import CHUNK, Records, Scanner
+from workbench.trace.source import Source
+from workbench.trace.trace import Trace
+
+RANK_IN_NAME = re.compile(r"(?i)(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)")
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | None = None, chunk: int = CHUNK) -> Trace:
+    """Read one trace file, or the files of several ranks as one trace.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        PyTorch profiler or Chrome traces in JSON, plain or gzip. The content decides, never the name.
+    salvage : bool
+        Import what is whole of a damaged file, with a note that counts what was lost. The default refuses it.
+    ranks : sequence of int, optional
+        The rank of each file; overrides what the files say.
+    chunk : int
+        Bytes of plain text read at once [B]. The result does not depend on it.
+
+    Returns
+    -------
+    Trace
+        Times are exact integer nanoseconds. With several files they share one base: the earliest the files state.
+
+    Raises
+    ------
+    UnreadableInput
+        Missing, damaged, or no trace; names the file and the byte.
+    Refused
+        Two files of one rank, or several files of which one does not say its rank.
+    """
+    files = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(p) for p in paths]
+    if not files:
+        raise UnreadableInput("open_trace", "no file was given", "name at least one trace file")
+    if ranks is not None and len(ranks) != len(files):
+        raise Refused("--ranks", f"{len(ranks)} ranks for {len(files)} files", "give one rank for each file, in the order of the files")
+    parts = [_read(path, salvage, chunk) for path in files]
+    stated = [ranks is not None or part.rank is not None for part in parts]
+    found = _ranks(parts, ranks)
+    digest = parts[0].digest if len(parts) == 1 and ranks is None else _digest(parts, found)
+    return merge(parts, found, stated, digest)
+
+
+def _read(path: Path, salvage: bool, chunk: int) -> Part:
+    source = Source(path)
+    try:
+        records = Scanner(source, salvage=salvage, chunk=chunk).run()
+    finally:
+        source.close()
+    _refuse_strangers(records, str(path))
+    return kineto.to_part(records, str(path))
+
+
+def _refuse_strangers(records: Records, path: str) -> None:
+    """Refuse JSON that is no trace."""
+    top = records.top
+    if not records.has_events:
+        if records.damage:
+            what = f"nothing could be salvaged: {records.damage[0].why} at byte {records.damage[0].offset}"
+        elif isinstance(top.get("nodes"), list):
+            what = "is a PyTorch execution trace, which is not read yet"
+        else:
+            what = f"is JSON without traceEvents (its keys: {', '.join(sorted(top)[:8]) or 'none'})"
+        raise UnreadableInput(path, what, "give a profiler trace (Kineto or Chrome JSON)")
+    strange = records.counters["not_object"] + records.counters["no_ph"] - records.counters["empty"]
+    if strange and not records.phases:
+        raise UnreadableInput(path, "is a JSON array, but not of trace events (none has a phase)", "give a profiler trace (Kineto or Chrome JSON)")
+
+
+def _ranks(parts: list[Part], ranks: Sequence[int] | None) -> list[int]:
+    """Return the rank of each file: given, stated, or for a single file from its name."""
+    if ranks is None and len(parts) == 1:
+        part = parts[0]
+        if part.rank is not None:
+            return [part.rank]
+        name = RANK_IN_NAME.search(Path(part.path).name)
+        rank = int(name[1]) if name else 0
+        text = f"the file states no rank; {rank} is {'from its name' if name else 'assumed'}"
+        if part.inner_ranks == 1:
+            part.notes.append(Note("rank-assumed", part.path, 1, text, "give --ranks"))
+        return [rank]
+    silent = [part.path for part in parts if part.rank is None]
+    if ranks is None and silent:
+        raise Refused(", ".join(silent), "the rank is not in the file", "say the rank of each file with --ranks, in the order of the files")
+    found = [int(r) for r in ranks] if ranks is not None else [part.rank for part in parts if part.rank is not None]
+    for i, rank in enumerate(found):
+        if rank < 0:
+            raise Refused("--ranks", f"{rank} is no rank", "ranks count from 0")
+        if rank in found[:i]:
+            both = f"{parts[found.index(rank)].path}, {parts[i].path}"
+            raise Refused(both, f"both files are rank {rank}", "leave one out, or say the rank of each file with --ranks")
+    return found
+
+
+def _digest(parts: list[Part], ranks: list[int]) -> str:
+    text = ";".join(f"{rank}:{part.digest}" for rank, part in zip(ranks, parts, strict=True))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
