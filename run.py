@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from ctypes.util import find_library
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -56,13 +57,15 @@ def set_up() -> None:
 
 
 def browser() -> None:
-    """Install Chromium for the browser tests where none is found (libatomic1 is needed by the Node.js that playwright brings)."""
-    if any(shutil.which(name) for name in BROWSERS):
+    """Install what the browser tests need and is not there: Chromium, and the libatomic1 that playwright's driver loads."""
+    missing = [] if any(shutil.which(name) for name in BROWSERS) else ["chromium"]
+    missing += ["libatomic1"] if sys.platform == "linux" and not find_library("atomic") else []
+    if not missing:
         return
-    if shutil.which("apt-get") and hasattr(os, "geteuid") and os.geteuid() == 0:
+    if shutil.which("apt-get") and os.geteuid() == 0:
         os.environ["DEBIAN_FRONTEND"] = "noninteractive"
         run("apt-get", "update", "-qq", check=False)
-        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "libatomic1", check=False)
+        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing, check=False)
     else:
         run(PYTHON, "-m", "playwright", "install", "--with-deps", "chromium", check=False)
 
@@ -94,6 +97,7 @@ def main() -> int:
     if command == "test":
         return test(arguments)
     if command in marked:
+        os.environ.setdefault("HYPOTHESIS_PROFILE", "fuzz" if command == "fuzz" else "ci")
         return run(PYTHON, "-m", "pytest", "-s", "-m", marked[command], *(arguments or ["tests"]), check=False)
     return run(BIN / "workbench", started[command], *arguments, check=False)
 
