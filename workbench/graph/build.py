@@ -1,0 +1,95 @@
+"""Trace -> Graph: one function a rule. See the design, section 5, for what is right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.errors import Note
+from workbench.graph.assemble import assemble
+from workbench.graph.calls import Call
+from workbench.graph.edges import collect
+from workbench.graph.graph import Graph
+from workbench.graph.host import host_nodes
+from workbench.graph.links import Links, link
+from workbench.graph.nodes import columns
+from workbench.graph.rows import Rows, select
+from workbench.graph.steps import complete, marks, measured
+from workbench.graph.waits import event_edges, host_waits, sync_records
+from workbench.operators.table import OpTable
+from workbench.trace.trace import Trace
+
+
+def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
+    """Build the dependency graph of a recording, and its table of unique operators.
+
+    Parameters
+    ----------
+    trace : Trace
+        One rank; several ranks become independent parts of one graph (a note says so).
+
+    Returns
+    -------
+    graph : Graph
+    table : OpTable
+
+    Notes
+    -----
+    Measured durations replayed on the graph give the recorded steps. No node keeps a recorded time.
+    """
+    rows = select(trace)
+    correlation = trace.events.correlation[rows.calls.event]
+    links = link(rows, rows.thread_rank[rows.calls.thread], correlation)
+    records = sync_records(trace, rows.origin)
+    waits, wait_notes = host_waits(rows, links, records, correlation, blocking_copies(trace, rows, links))
+    events, event_notes = event_edges(rows, links, records, correlation)
+    steps, step_notes = marks(trace, rows)
+    host = host_nodes(rows, links, waits, steps, self_time=not len(rows.device.start))
+    table, op, unit = _price(trace)
+    nodes = columns(rows, links, host, steps, table, op, unit)
+    edges, edge_notes = collect(rows, links, waits, events, host, steps, nodes)
+    ok, complete_notes = complete(steps, rows, links)
+    seconds = measured(steps, nodes.step[nodes.first_device :], rows.device.end)
+    notes = (*rows.notes, *links.notes, *wait_notes, *event_notes, *step_notes, *edge_notes, *complete_notes, *_rank_note(trace))
+    return assemble(nodes, edges, steps, seconds, ok, notes), table
+
+
+def _rank_note(trace: Trace) -> list[Note]:
+    if len(trace.ranks) <= 1:
+        return []
+    return [Note("ranks-not-linked", "graph", len(trace.ranks), "ranks are replayed side by side: collectives are not yet matched across ranks")]
+
+
+def blocking_copies(trace: Trace, rows: Rows, links: Links) -> np.ndarray:
+    """Bool [calls]: copy calls that return only when the copy is done.
+
+    Synchronous copy calls, and asynchronous ones between the device and pageable host memory, which the driver stages.
+    """
+    sync = rows.role == Call.COPY_SYNC
+    pageable = np.array(["Pageable" in s for s in trace.strings], dtype=bool)
+    work = links.last_row
+    name = trace.events.name[rows.device.event[work]] if len(rows.device.event) else np.zeros(len(work), dtype=np.int32)
+    return (work >= 0) & (sync | ((rows.role == Call.COPY) & pageable[name]))
+
+
+def _price(trace: Trace) -> tuple[OpTable, np.ndarray, np.ndarray]:
+    """Stand-in until `workbench.graph.units` exists: one row a device event name."""
+    from workbench.operators.table import MAX_DIMS, Kind
+    from workbench.trace.trace import Category
+
+    e = trace.events
+    rows = np.flatnonzero(trace.is_device_work)
+    if not len(rows):
+        rows = np.flatnonzero(e.category == Category.CPU_OP)
+    names, inverse = np.unique(e.name[rows], return_inverse=True)
+    text = tuple(trace.strings[n] for n in names)
+    op = np.full(len(e), -1, dtype=np.int32)
+    op[rows] = inverse
+    unit = np.full(len(e), -1, dtype=np.int32)
+    unit[rows] = np.arange(len(rows))
+    kind = np.array([Kind.ALL_REDUCE if "nccl" in t.lower() else Kind.COPY if t.startswith("Mem") else Kind.UNKNOWN for t in text], dtype=np.int8)
+    n = len(text)
+    zero = np.zeros(n)
+    count = np.bincount(inverse, minlength=n)
+    total = np.bincount(inverse, weights=np.maximum(e.dur_ns[rows], 0) / 1e9, minlength=n)
+    table = OpTable(text, text, kind, np.zeros(n, np.int8), np.zeros((n, MAX_DIMS), np.int64), zero, zero, zero, total / np.maximum(count, 1), count, np.zeros(n, bool))
+    return table, op, unit

@@ -1,0 +1,137 @@
+"""Ledger of unexplained lags: where a step's time goes that no record accounts for, with a cause in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workbench.graph.graph import EdgeKind, Graph, NodeKind
+from workbench.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Replayed(Protocol):
+        """What the ledger reads of a timeline (which is made in a higher room)."""
+
+        start_s: np.ndarray
+        finish_s: np.ndarray
+        critical: np.ndarray
+        binding: np.ndarray
+        step_s: np.ndarray
+
+
+@dataclass(frozen=True)
+class Lag:
+    """One stretch of time without a recorded explanation."""
+
+    where: str  # resource it is on
+    seconds: float  # unexplained part [s]
+    start_s: float  # when it begins, since the root [s]
+    edge_kind: str  # kind of the edge that carries it; "GAP" for host time between events
+    before: str  # what ended before it
+    after: str  # what started after it
+    cause: str  # likely cause, in words
+    critical: bool  # on the critical path of a step
+    step: int  # step number (-1: none)
+
+
+FIRST_USE = ("Malloc", "HostAlloc", "ModuleLoad", "StreamCreate", "GetDeviceProperties", "Create", "FuncSetAttribute")
+
+
+def ledger(graph: Graph, timeline: Replayed, trace: Trace, n: int = 10) -> list[Lag]:
+    """Return the n largest unexplained lags: those on a critical path first, then by size.
+
+    Parameters
+    ----------
+    graph : Graph
+    timeline : Timeline
+    trace : Trace
+        The recording, for names.
+    n : int
+    """
+    seconds, node, edge = _all(graph, timeline)
+    order = np.lexsort((node, -seconds, ~timeline.critical[node]))[:n]
+    return [_describe(graph, timeline, trace, float(seconds[k]), int(node[k]), int(edge[k])) for k in order]
+
+
+def unexplained_share(graph: Graph, timeline: Replayed) -> np.ndarray:
+    """Share of each step's critical path that rests on unexplained lag, float64 [S] in 0..1 (gaps on the host included)."""
+    seconds, node, _ = _all(graph, timeline)
+    mine = timeline.critical[node]
+    begin = timeline.start_s[graph.step_begin]
+    end = begin + timeline.step_s
+    low = np.where(graph.kind[node] == NodeKind.GAP, timeline.start_s[node], timeline.start_s[node] - seconds)
+    out = np.zeros(len(begin))
+    for s in range(len(begin)):
+        inside = np.minimum(low + seconds, end[s]) - np.maximum(low, begin[s])
+        out[s] = np.clip(inside[mine], 0, None).sum() / timeline.step_s[s] if timeline.step_s[s] > 0 else 0.0
+    return np.minimum(out, 1.0)
+
+
+def _all(graph: Graph, timeline: Replayed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(seconds, node, edge) of every unexplained lag that set a start (edge -1: a gap)."""
+    node = np.flatnonzero(timeline.binding >= 0)
+    edge = timeline.binding[node]
+    extra = graph.edge_lag_s[edge] - graph.edge_known_s[edge]
+    some = extra > 0
+    gaps = np.flatnonzero((graph.kind == NodeKind.GAP) & (timeline.finish_s > timeline.start_s))
+    seconds = np.concatenate([extra[some], (timeline.finish_s - timeline.start_s)[gaps]])
+    return seconds, np.concatenate([node[some], gaps]), np.concatenate([edge[some], np.full(len(gaps), -1)])
+
+
+def _describe(graph: Graph, timeline: Replayed, trace: Trace, seconds: float, node: int, edge: int) -> Lag:
+    if edge >= 0:
+        before, after, kind = int(graph.edge_from[edge]), node, EdgeKind(int(graph.edge_kind[edge])).name
+    else:
+        before, after, kind = _neighbour(graph, node, -1), _neighbour(graph, node, 1), "GAP"
+    names = _name(graph, trace, before), _name(graph, trace, after)
+    begin = timeline.start_s[node] - (seconds if edge >= 0 else 0.0)
+    step = int(graph.step[node])
+    number = int(graph.step_numbers[step]) if step >= 0 else -1
+    cause = _gap_cause(names, graph, after) if edge < 0 else _edge_cause(EdgeKind[kind], graph, node, names)
+    return Lag(graph.resources[graph.resource[node]], seconds, float(begin), kind, *names, cause, bool(timeline.critical[node]), number)
+
+
+def _neighbour(graph: Graph, node: int, way: int) -> int:
+    """Nearest other node on the same resource in program order that has a record (-1: none)."""
+    mine = np.flatnonzero((graph.resource == graph.resource[node]) & (graph.event >= 0))
+    k = int(np.searchsorted(mine, node)) + (0 if way > 0 else -1)
+    return int(mine[k]) if 0 <= k < len(mine) else -1
+
+
+def _name(graph: Graph, trace: Trace, node: int) -> str:
+    if node < 0:
+        return ""
+    event = int(graph.event[node])
+    if event >= 0:
+        return trace.name_of(event)
+    return "start of the recording" if graph.kind[node] == NodeKind.ROOT else "unrecorded host time"
+
+
+def _gap_cause(names: tuple[str, str], graph: Graph, after: int) -> str:
+    before, following = names
+    if "DataLoader" in before or "DataLoader" in following:
+        return "data loader"
+    if after >= 0 and graph.kind[after] == NodeKind.STEP_BEGIN:
+        return f"host between steps, after {before}" if before else "host between steps"
+    if any(word in before or word in following for word in FIRST_USE):
+        return "first use: library set-up or memory allocation on the host"
+    return f"host time no record explains (Python or untraced code) after {before}" if before else "host time before the first record"
+
+
+def _edge_cause(kind: EdgeKind, graph: Graph, node: int, names: tuple[str, str]) -> str:
+    before, after = names
+    if kind == EdgeKind.LAUNCH:
+        return "copy engine or staging of a copy" if graph.kind[node] == NodeKind.COPY else "launch latency on an empty stream, longer than usual"
+    if kind == EdgeKind.STREAM:
+        return "device idle between two pieces of work of a stream although both were launched"
+    if kind in (EdgeKind.EVENT, EdgeKind.EVENT_INFERRED):
+        return f"wait for an event of another stream ({before}), longer than usual"
+    if kind == EdgeKind.ROOT:
+        return "no recorded cause: hangs on the start of the recording"
+    if kind == EdgeKind.FALLBACK:
+        return f"no recorded cause: hangs on the latest activity before it ({before})"
+    return f"between {before} and {after}"

@@ -1,0 +1,111 @@
+"""Step marks as nodes, and which step every node belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.errors import Note
+from workbench.graph.calls import Call
+from workbench.graph.links import Links
+from workbench.graph.rows import Rows
+from workbench.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Step windows in time order; one window over everything, number -1, when the recording has no marks."""
+
+    number: np.ndarray  # int64 [S]
+    begin: np.ndarray  # int64 [S] [ns]
+    end: np.ndarray  # int64 [S] [ns]
+    event: np.ndarray  # int32 [S] (-1: no mark)
+    thread: np.ndarray  # int32 [S], thread the mark is on (-1: the whole recording)
+    rank: np.ndarray  # int32 [S]
+
+
+def marks(trace: Trace, rows: Rows) -> tuple[Marks, list[Note]]:
+    """Return the step windows of a recording."""
+    steps = trace.steps
+    if len(steps):
+        begin = steps.start_ns - rows.origin
+        thread = np.array([_thread(rows, trace, int(e), int(r)) for e, r in zip(steps.event, steps.rank, strict=True)], dtype=np.int32)
+        end = begin + np.maximum(steps.dur_ns, 0)
+        return Marks(steps.number.astype(np.int64), begin, end, steps.event, thread, steps.rank), []
+    high = [part.max() for part in (rows.calls.end, rows.ops.end, rows.device.end) if len(part)]
+    note = Note("no-step-marks", trace.ranks[0].path if trace.ranks else "", 1, "no step marks: the whole recording is one step", "record with prof.step()")
+    whole = np.array([max(high, default=0)], dtype=np.int64)
+    one = np.zeros(1, dtype=np.int64)
+    rank = np.array([trace.ranks[0].rank if trace.ranks else 0], dtype=np.int32)
+    return Marks(one - 1, one, whole, np.array([-1], dtype=np.int32), np.array([-1], dtype=np.int32), rank), [note]
+
+
+def _thread(rows: Rows, trace: Trace, event: int, rank: int) -> int:
+    """Thread of a mark; the busiest thread of the rank where the marking thread does nothing else."""
+    thread = int(rows.thread_of_track[trace.events.track[event]])
+    if thread >= 0:
+        return thread
+    load = np.diff(rows.calls.ptr) + np.diff(rows.ops.ptr)
+    mine = np.flatnonzero(rows.thread_rank == rank)
+    return int(mine[np.argmax(load[mine])]) if len(mine) else -1
+
+
+def windows(marks: Marks, start: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Int32 [N]: the step whose window holds each start (the latest that began, -1: none)."""
+    out = np.full(len(start), -1, dtype=np.int32)
+    for r in np.unique(marks.rank):
+        mine = np.flatnonzero(marks.rank == r)
+        mine = mine[np.argsort(marks.begin[mine], kind="stable")]
+        k = np.searchsorted(marks.begin[mine], start, "right") - 1
+        ok = (k >= 0) & (rank == r)
+        inside = ok & ((start < marks.end[mine[np.maximum(k, 0)]]) | (marks.event[mine[np.maximum(k, 0)]] < 0))
+        out[inside] = mine[k[inside]]
+    return out
+
+
+def device_steps(marks: Marks, rows: Rows, links: Links) -> np.ndarray:
+    """Int32 [D]: step of the launch of each device row; of its own start where the launch is not recorded."""
+    moment = np.where(links.call >= 0, rows.calls.start[links.call] if len(rows.calls.start) else 0, rows.device.start)
+    return windows(marks, moment, rows.lane_rank[rows.device.lane])
+
+
+def measured(marks: Marks, device_step: np.ndarray, device_end: np.ndarray) -> np.ndarray:
+    """Float64 [S] [s]: recorded step, the later of the mark's end and the end of the work launched in it."""
+    end = marks.end.copy()
+    inside = device_step >= 0
+    np.maximum.at(end, device_step[inside], device_end[inside])
+    return (end - marks.begin) / 1e9
+
+
+def complete(marks: Marks, rows: Rows, links: Links) -> tuple[np.ndarray, list[Note]]:
+    """Bool [S]: no more than 1 % of a step's kernel launches are without device work."""
+    asked = np.flatnonzero(rows.role == Call.LAUNCH)
+    asked = asked[~_outer(rows, asked)]
+    step = windows(marks, rows.calls.start[asked], rows.thread_rank[rows.calls.thread[asked]])
+    lost = links.last_row[asked] < 0
+    total = np.bincount(step[step >= 0], minlength=len(marks.number))
+    missing = np.bincount(step[(step >= 0) & lost], minlength=len(marks.number))
+    ok = missing <= 0.01 * total
+    notes = []
+    if not len(rows.device.start):
+        ok = np.ones(len(marks.number), dtype=bool) if not len(asked) else ok
+    for s in np.flatnonzero(~ok):
+        notes.append(
+            Note(
+                "step-incomplete",
+                f"step {marks.number[s]}",
+                int(missing[s]),
+                f"{missing[s]} of {total[s]} launches have no device work: the step is left out of averages",
+                "record fewer steps, or raise the profiler's event limit",
+            )
+        )
+    return ok, notes
+
+
+def _outer(rows: Rows, asked: np.ndarray) -> np.ndarray:
+    """Bool [N]: launch calls that only wrap another launch call (a runtime call around its driver call)."""
+    calls = rows.calls
+    nxt = np.minimum(np.arange(len(asked)) + 1, len(asked) - 1)
+    follow = asked[nxt]
+    return (calls.thread[follow] == calls.thread[asked]) & (follow != asked) & (calls.start[follow] < calls.end[asked])

@@ -1,0 +1,220 @@
+"""What waits for device work: synchronising calls on the host, and streams that wait for events.
+
+From synchronisation records where the recording has them; otherwise inferred from the order of calls, and flagged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.errors import Note
+from workbench.graph.calls import WAITING, Call
+from workbench.graph.graph import EdgeKind
+from workbench.graph.links import Links
+from workbench.graph.rows import Rows
+from workbench.trace.trace import Category, Trace
+
+WALK_BACK = 16
+"""A wait without a record may refer to one of this many latest event records on its thread."""
+
+
+@dataclass(frozen=True)
+class HostWaits:
+    """Device rows a call waits for: ``call[i]`` waits for ``device[i]``."""
+
+    call: np.ndarray  # int32 [W]
+    device: np.ndarray  # int32 [W]
+    kind: np.ndarray  # int8 [W], EdgeKind.SYNC or SYNC_INFERRED
+
+
+@dataclass(frozen=True)
+class EventEdges:
+    """Device rows that wait for device rows of other streams."""
+
+    source: np.ndarray  # int32 [W]
+    target: np.ndarray  # int32 [W]
+    kind: np.ndarray  # int8 [W], EdgeKind.EVENT or EVENT_INFERRED
+
+
+@dataclass(frozen=True)
+class SyncRecords:
+    """The recording's own synchronisation rows, by the correlation of the call they belong to."""
+
+    what: np.ndarray  # str [K]
+    rank: np.ndarray  # int32 [K]
+    correlation: np.ndarray  # int64 [K]
+    stream: np.ndarray  # int64 [K]
+    wait_stream: np.ndarray  # int64 [K]
+    record: np.ndarray  # int64 [K], correlation of the event's record call
+    at: np.ndarray  # int64 [K] [ns]
+
+
+def sync_records(trace: Trace, origin: int) -> SyncRecords:
+    """Read the cuda_sync rows of a trace."""
+    e = trace.events
+    rows = np.flatnonzero(e.category == Category.SYNC)
+    rows = rows[np.lexsort((e.correlation[rows], e.start_ns[rows]))]
+    what = np.array([trace.strings[i] for i in e.name[rows]], dtype=object)
+    keys = ("stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id")
+    stream, wait_stream, record = (trace.integer_arg(key)[rows] for key in keys)
+    rank = np.array([t.rank for t in trace.tracks], dtype=np.int32)[e.track[rows]] if len(rows) else np.zeros(0, np.int32)
+    return SyncRecords(what, rank, e.correlation[rows], stream, wait_stream, record, e.start_ns[rows] - origin)
+
+
+class Launched:
+    """Which device row was the last on a lane, or the next, at a moment of launching."""
+
+    def __init__(self, rows: Rows, links: Links) -> None:
+        self.rows, self.links = rows, links
+
+    def lanes(self, rank: int, stream: int | None = None) -> list[int]:
+        """Return lanes of a rank, or of one of its streams."""
+        r = self.rows
+        mine = r.lane_rank == rank
+        return np.flatnonzero(mine if stream is None else mine & (r.lane_stream == stream)).tolist()
+
+    def last(self, lane: int, before: int) -> int:
+        """Return the last device row of a lane launched before a moment (-1: none)."""
+        ptr = self.rows.device.ptr
+        at = self.links.launched_at[ptr[lane] : ptr[lane + 1]]
+        k = int(np.searchsorted(at, before, "left")) - 1
+        return int(ptr[lane]) + k if k >= 0 else -1
+
+    def next(self, lane: int, after: int) -> int:
+        """Return the first device row of a lane launched after a moment (-1: none)."""
+        ptr = self.rows.device.ptr
+        at = self.links.launched_at[ptr[lane] : ptr[lane + 1]]
+        k = int(np.searchsorted(at, after, "left"))
+        return int(ptr[lane]) + k if k < len(at) else -1
+
+    def ended(self, row: int, by: int) -> int:
+        """Return ``row``, or the latest before it on its lane that has ended by a moment (-1: none)."""
+        dev = self.rows.device
+        low = int(dev.ptr[dev.lane[row]])
+        k = int(np.searchsorted(dev.end[low : row + 1], by, "right")) - 1
+        return low + k if k >= 0 else -1
+
+
+def host_waits(rows: Rows, links: Links, records: SyncRecords, correlation: np.ndarray, blocking: np.ndarray) -> tuple[HostWaits, list[Note]]:
+    """Find what every waiting call waits for.
+
+    Parameters
+    ----------
+    correlation : int64 [calls]
+    blocking : bool [calls]
+        Copy calls that return only when their copy is done.
+    """
+    launched = Launched(rows, links)
+    call_rank = rows.thread_rank[rows.calls.thread]
+    stated = {(int(r), int(c)): k for k, (r, c, w) in enumerate(zip(records.rank, records.correlation, records.what, strict=True)) if "Wait Event" not in w}
+    record_call = _by_correlation(call_rank, correlation, rows.role == Call.RECORD)
+    out: list[tuple[int, int, int]] = []
+    contradicted = inferred = 0
+    for i in np.flatnonzero(np.isin(rows.role, WAITING)).tolist():
+        k = stated.get((int(call_rank[i]), int(correlation[i])), -1) if correlation[i] >= 0 else -1
+        awaited, kind = _awaited(launched, rows, records, record_call, i, k, int(call_rank[i]))
+        inferred += kind == EdgeKind.SYNC_INFERRED and bool(awaited)
+        end = int(rows.calls.end[i])
+        for row in awaited:
+            done = launched.ended(row, end)
+            contradicted += done != row
+            if done >= 0:
+                out.append((i, done, kind))
+    copies = np.flatnonzero(blocking & (links.last_row >= 0))
+    out += [(int(i), int(links.last_row[i]), int(EdgeKind.SYNC)) for i in copies if links.last[i] <= rows.calls.end[i]]
+    notes = []
+    if inferred:
+        notes.append(Note("sync-inferred", "host threads", int(inferred), "synchronising calls without a record: what they wait for follows from launch order"))
+    if contradicted:
+        notes.append(Note("sync-contradicted", "host threads", int(contradicted), "work that outlasts the call said to wait for it: the latest work that had ended is used"))
+    table = np.array(out, dtype=np.int64).reshape(-1, 3)
+    return HostWaits(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8)), notes
+
+
+def _by_correlation(rank: np.ndarray, correlation: np.ndarray, mask: np.ndarray) -> dict[tuple[int, int], int]:
+    return {(int(rank[i]), int(correlation[i])): int(i) for i in np.flatnonzero(mask & (correlation >= 0))}
+
+
+def _awaited(launched: Launched, rows: Rows, records: SyncRecords, record_call, i: int, k: int, rank: int) -> tuple[list[int], int]:
+    """Device rows a waiting call waits for, and whether a record says so."""
+    begin, end, role = int(rows.calls.start[i]), int(rows.calls.end[i]), int(rows.role[i])
+    everything = [row for row in (launched.last(lane, begin) for lane in launched.lanes(rank)) if row >= 0]
+    if role == Call.DEVICE_SYNC:
+        return everything, int(EdgeKind.SYNC if k >= 0 else EdgeKind.SYNC_INFERRED)
+    if role == Call.FREE:
+        busy = [row for row in everything if rows.device.end[row] > begin]
+        idle_by_end = all(rows.device.end[row] <= end for row in everything)
+        return (busy if idle_by_end else []), int(EdgeKind.SYNC_INFERRED)
+    if k >= 0:
+        stream = int(records.wait_stream[k]) if records.wait_stream[k] >= 0 else int(records.stream[k])
+        made = record_call.get((rank, int(records.record[k])), -1)
+        moment = int(rows.calls.start[made]) if made >= 0 else begin
+        found = [row for row in (launched.last(lane, moment) for lane in launched.lanes(rank, stream)) if row >= 0]
+        if found or made >= 0:
+            return found, int(EdgeKind.SYNC)
+    ended = [row for row in everything if rows.device.end[row] <= end]
+    return [max(ended, key=lambda row: (rows.device.end[row], row))] if ended else [], int(EdgeKind.SYNC_INFERRED)
+
+
+def event_edges(rows: Rows, links: Links, records: SyncRecords, correlation: np.ndarray) -> tuple[EventEdges, list[Note]]:
+    """Find which device work waits for which, across streams: one edge per wait, two waits on one kernel both count."""
+    launched = Launched(rows, links)
+    call_rank = rows.thread_rank[rows.calls.thread]
+    record_call = _by_correlation(call_rank, correlation, rows.role == Call.RECORD)
+    wait_call = _by_correlation(call_rank, correlation, rows.role == Call.WAIT)
+    out: set[tuple[int, int, int]] = set()
+    told: set[int] = set()
+    for k in [k for k, what in enumerate(records.what) if "Wait Event" in what]:
+        rank = int(records.rank[k])
+        wait = wait_call.get((rank, int(records.correlation[k])), -1)
+        made = record_call.get((rank, int(records.record[k])), -1)
+        told.add(wait)
+        moment = int(rows.calls.start[wait]) if wait >= 0 else int(records.at[k])
+        recorded = int(rows.calls.start[made]) if made >= 0 else moment
+        kind = int(EdgeKind.EVENT if made >= 0 else EdgeKind.EVENT_INFERRED)
+        targets = [row for row in (launched.next(lane, moment) for lane in launched.lanes(rank, int(records.stream[k]))) if row >= 0]
+        sources = [row for row in (launched.last(lane, recorded) for lane in launched.lanes(rank, int(records.wait_stream[k]))) if row >= 0]
+        out.update((s, t, kind) for s in sources for t in targets if rows.device.lane[s] != rows.device.lane[t])
+    out.update(_inferred(rows, links, told))
+    inferred = sum(kind == EdgeKind.EVENT_INFERRED for *_, kind in out)
+    table = np.array(sorted(out), dtype=np.int64).reshape(-1, 3)
+    notes = [Note("event-inferred", "device streams", inferred, "waits between streams without a record: inferred from the order of calls")] if inferred else []
+    return EventEdges(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8)), notes
+
+
+def _inferred(rows: Rows, links: Links, told: set[int]) -> set[tuple[int, int, int]]:
+    """Edges of wait calls no record explains: from the work launched last before a record call to the work launched next after the wait call.
+
+    The record is the latest on the thread whose work runs on another stream than the waiting one, had ended when that started, and is not
+    already taken by another wait of the same work.
+    """
+    calls, dev, out = rows.calls, rows.device, set()
+    if not len(dev.start):
+        return out
+    by_call = np.flatnonzero(links.call >= 0)
+    by_call = by_call[np.lexsort((dev.start[by_call], links.call[by_call]))]
+    for t in range(len(rows.threads)):
+        low, high = int(calls.ptr[t]), int(calls.ptr[t + 1])
+        role = rows.role[low:high]
+        waits = [w for w in (np.flatnonzero(role == Call.WAIT) + low).tolist() if w not in told]
+        made = np.flatnonzero(role == Call.RECORD) + low
+        mine = by_call[(links.call[by_call] >= low) & (links.call[by_call] < high)]
+        if not waits or not len(made) or not len(mine):
+            continue
+        launch = links.call[mine]
+        for w in waits:
+            k = int(np.searchsorted(launch, w, "right"))
+            if k == len(mine):
+                continue
+            target = int(mine[k])
+            for r in made[: int(np.searchsorted(made, w))][::-1][:WALK_BACK].tolist():
+                j = int(np.searchsorted(launch, r, "left")) - 1
+                source = int(mine[j]) if j >= 0 else -1
+                fits = source >= 0 and dev.lane[source] != dev.lane[target] and dev.end[source] <= dev.start[target]
+                edge = (source, target, int(EdgeKind.EVENT_INFERRED))
+                if fits and edge not in out:
+                    out.add(edge)
+                    break
+    return out
