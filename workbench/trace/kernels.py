@@ -167,3 +167,19 @@ def merged(start, stop):
             a[n], b[n] = start[i], stop[i]
             n += 1
     return a[:n].copy(), b[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def overlaps(lane, start, stop):
+    """Return (count, longest [ns]) of intervals that start before the latest earlier end on their lane; sorted by lane, start."""
+    count, longest = 0, np.int64(0)
+    until = np.int64(0)
+    for i in range(len(start)):
+        if i == 0 or lane[i] != lane[i - 1]:
+            until = stop[i]
+            continue
+        if start[i] < until:
+            count += 1
+            longest = max(longest, min(until, stop[i]) - start[i])
+        until = max(until, stop[i])
+    return count, longest

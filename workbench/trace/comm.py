@@ -1,0 +1,74 @@
+"""Which device events are communication: by their arguments first, by their name second; the rules are data.
+
+Names: NCCL and RCCL device kernels (``ncclDevKernel_*``, ``ncclKernel_*``, ``rcclGenericKernel*``), Huawei HCCL (``hcom_*``),
+MSCCL++, NVSHMEM, oneCCL, DeepEP, and the custom all-reduce of serving engines (``cross_device_reduce_*``).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import numpy as np
+
+from workbench.trace.part import frozen
+from workbench.trace.trace import Category, Trace
+
+ARGUMENT = "Collective name"  # written by the profiler on kernels of process groups
+
+# matched at the start of the name, after a return type and namespaces
+NAMES = (
+    r"nccl",
+    r"rccl",
+    r"hccl",
+    r"hcom_",
+    r"msccl",
+    r"nvshmem",
+    r"rocshmem",
+    r"oneccl",
+    r"xccl",
+    r"bkcl",
+    r"gloo",
+    r"deep_ep::",
+    r"(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast)_(?:one|two)_?shot",
+    r"(?:one|two)_?shot_all_?reduce",
+    r"multimem_(?:one_shot_)?all_?(?:reduce|gather)",
+    r"cross_device_reduce",
+    r"(?:quick|custom)_?all_?reduce",
+)
+_NAME = re.compile(r"^(?:void\s+)?(?:[\w]+::|\(anonymous namespace\)::)*?(?:" + "|".join(NAMES) + ")", re.IGNORECASE)
+# looks like communication but no rule knows it: listed, not guessed
+_SUSPECT = re.compile(r"(?i)(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|sendrecv|\w*ccl(?:[A-Z_]|$))")
+
+
+@lru_cache(maxsize=65536)
+def is_comm_name(name: str) -> bool:
+    """Return whether a kernel name is one of a communication library."""
+    return _NAME.match(name) is not None
+
+
+def comm_by_name(trace: Trace) -> np.ndarray:
+    """Bool [E]: kernels whose name says they communicate."""
+    named = np.array([is_comm_name(s) for s in trace.strings], bool)
+    return frozen(_kernels(trace) & (named[trace.events.name] if len(named) else False))
+
+
+def comm(trace: Trace) -> np.ndarray:
+    """Bool [E]: kernels that communicate, by their arguments if these say so, else by their name."""
+    found = comm_by_name(trace).copy()
+    column = trace.args.get(ARGUMENT)
+    if column is not None:
+        found[column.event] = True
+    return frozen(found & _kernels(trace))
+
+
+def suspects(trace: Trace) -> dict[str, int]:
+    """Return {name: total ns} of kernels that look like communication but match no rule, longest first."""
+    rows = _kernels(trace) & ~comm(trace)
+    names = [i for i in np.unique(trace.events.name[rows]) if _SUSPECT.search(trace.strings[i])]
+    total = {trace.strings[i]: int(trace.events.dur_ns[rows & (trace.events.name == i)].sum()) for i in names}
+    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _kernels(trace: Trace) -> np.ndarray:
+    return trace.events.category == Category.KERNEL
