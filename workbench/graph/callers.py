@@ -1,0 +1,94 @@
+"""Which host call launched a piece of device work."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.graph.kernels_units import enclosing
+from workbench.trace.trace import HOST_CALLS, Category, Trace
+
+
+def event_ranks(trace: Trace) -> np.ndarray:
+    """Rank of each event, int64 [E]."""
+    ranks = np.array([track.rank for track in trace.tracks] or [0], dtype=np.int64)
+    return ranks[trace.events.track] if len(trace.events) else np.zeros(0, dtype=np.int64)
+
+
+def _join(keys: np.ndarray, rank: np.ndarray, prefer: np.ndarray, rows: np.ndarray, ask: np.ndarray) -> np.ndarray:
+    """Match rows of ``ask`` to ``rows`` on equal (rank, key); of several the one with the smallest ``prefer`` wins (-1: none)."""
+    out = np.full(len(ask), -1, dtype=np.int32)
+    if not len(rows) or not len(ask):
+        return out
+    order = np.lexsort((rows, prefer[rows], keys[rows], rank[rows]))
+    rows = rows[order]
+    pair = np.rec.fromarrays([rank[rows], keys[rows]])
+    head = np.ones(len(rows), dtype=bool)
+    head[1:] = (pair.f0[1:] != pair.f0[:-1]) | (pair.f1[1:] != pair.f1[:-1])
+    unique = rows[head]
+    ids, inverse = np.unique(np.concatenate([rank[unique], rank[ask]]), return_inverse=True)
+    known, asked = inverse[: len(unique)], inverse[len(unique) :]
+    for number in range(len(ids)):  # a handful of ranks
+        mine, yours = unique[known == number], np.flatnonzero(asked == number)
+        at = np.searchsorted(keys[mine], keys[ask[yours]])
+        inside = at < len(mine)
+        hit = np.zeros(len(yours), dtype=bool)
+        hit[inside] = keys[mine[at[inside]]] == keys[ask[yours[inside]]]
+        out[yours[hit]] = mine[at[hit]]
+    return out
+
+
+def launch_calls(trace: Trace) -> np.ndarray:
+    """Return the launching host call of each device event: same rank and correlation, innermost call; else its flow.
+
+    Returns
+    -------
+    numpy.ndarray
+        int32 [E], event index; -1 for host events and where no launch is recorded.
+    """
+    events = trace.events
+    out = np.full(len(events), -1, dtype=np.int32)
+    device = np.flatnonzero(trace.is_device_work)
+    if not len(device):
+        return out
+    rank = event_ranks(trace)
+    host = np.flatnonzero(np.isin(events.category, HOST_CALLS) & (events.correlation >= 0))
+    linked = device[events.correlation[device] >= 0]
+    out[linked] = _join(events.correlation, rank, events.dur_ns, host, linked)
+    rest = device[out[device] < 0]
+    if len(rest) and len(trace.flows.id):
+        out[rest] = _by_flow(trace, rest)
+    return out
+
+
+def _by_flow(trace: Trace, rest: np.ndarray) -> np.ndarray:
+    """Follow flow arrows that end at the start of a device event back to the host event they leave from."""
+    flows, events = trace.flows, trace.events
+    end = np.flatnonzero(flows.phase == ord("f"))
+    begin = np.flatnonzero(flows.phase == ord("s"))
+    out = np.full(len(rest), -1, dtype=np.int32)
+    if not len(end) or not len(begin):
+        return out
+    source = {(int(flows.category[i]), int(flows.id[i])): int(i) for i in begin}
+    at = {(int(flows.track[i]), int(flows.start_ns[i])): source.get((int(flows.category[i]), int(flows.id[i])), -1) for i in end}
+    flow = np.array([at.get((int(events.track[e]), int(events.start_ns[e])), -1) for e in rest], dtype=np.int64)
+    known = np.flatnonzero(flow >= 0)
+    if not len(known):
+        return out
+    finish = events.start_ns + np.maximum(events.dur_ns, 0)
+    order = np.lexsort((np.arange(len(events)), -events.dur_ns, events.start_ns, events.track))
+    first = np.searchsorted(events.track[order], np.arange(len(trace.tracks) + 1))
+    found = enclosing(flows.start_ns[flow[known]], flows.track[flow[known]], order, first, events.start_ns, finish, events.parent)
+    call = (found >= 0) & np.isin(events.category[found], (*HOST_CALLS, Category.CPU_OP))
+    out[known[call]] = found[call]
+    return out
+
+
+def operators_by_id(trace: Trace, ask: np.ndarray) -> np.ndarray:
+    """Return the framework operator with the same rank and ``External id`` as each event of ``ask`` (-1: none; of several the shortest)."""
+    events = trace.events
+    rows = np.flatnonzero((events.category == Category.CPU_OP) & (events.external_id >= 0))
+    rank = event_ranks(trace)
+    known = np.flatnonzero(events.external_id[ask] >= 0)
+    out = np.full(len(ask), -1, dtype=np.int32)
+    out[known] = _join(events.external_id, rank, events.dur_ns, rows, ask[known])
+    return out

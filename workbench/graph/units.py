@@ -1,0 +1,297 @@
+"""Priced units: device work grouped by the operator that asked for it, and the table of unique operators.
+
+A unit is the device work of one innermost formula-bearing operator on one stream. Where that does not hold (graph launches,
+kernels without an operator, operators spread over streams) it is the single kernel, copy or fill.
+A recording without device work has units of host operators instead: each innermost one with a formula, with the self time
+of everything inside it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from workbench.graph.callers import launch_calls, operators_by_id
+from workbench.graph.kernels_units import climb, mark_wrappers, nearest, self_times
+from workbench.graph.signatures import Signatures, message_facts, signatures
+from workbench.operators.call import Call, Tensor
+from workbench.operators.described import Described, Ran
+from workbench.operators.kinds import BEARING, describe, ran_of, shorten
+from workbench.operators.table import COLLECTIVES, MAX_DIMS, Dtype, Kind, OpTable
+from workbench.trace.trace import Category, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of the table before counting."""
+
+    name: str
+    signature: str
+    described: Described
+    has_shapes: bool
+
+
+def price_units(trace: Trace, duration_ns: np.ndarray | None = None) -> tuple[OpTable, np.ndarray, np.ndarray, np.ndarray]:
+    """Group device work into priced units and unique operators.
+
+    Parameters
+    ----------
+    trace : Trace
+        One or several ranks.
+    duration_ns : numpy.ndarray, optional
+        int64 [E] [ns], durations to count instead of the recorded ones (cleaned ones); negative counts as 0.
+
+    Returns
+    -------
+    table : OpTable
+        Rows deduplicated by signature ``name|dtype|shapes``; ``measured_s`` is the mean over units [s].
+    op : numpy.ndarray
+        int32 [E], row of the table of each priced event (-1: none).
+    unit : numpy.ndarray
+        int32 [E], unit of each priced event (-1: none).
+    share : numpy.ndarray
+        float64 [E], the event's part of its unit's time; sums to 1 over a unit (equal parts where the unit took no time).
+
+    Notes
+    -----
+    Priced times add up to the device time of the trace: nothing is dropped and nothing counted twice.
+    """
+    duration = np.maximum(trace.events.dur_ns if duration_ns is None else duration_ns, 0).astype(np.int64)
+    known = signatures(trace)
+    if np.any(trace.is_device_work):
+        events, unit, rows = _device_units(trace, known, duration)
+    else:
+        duration = self_times(duration, trace.events.parent)
+        events, unit, rows = _host_units(trace, known)
+    return _tabulate(len(trace.events), events, unit, rows, duration)
+
+
+def _device_units(trace: Trace, known: Signatures, duration: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[_Row]]:
+    """Return device events, the unit of each, and the row of each unit."""
+    device = np.flatnonzero(trace.is_device_work).astype(np.int64)
+    hit = _operators(trace, known, device)
+    lane = trace.events.track[device].astype(np.int64)
+    hit = _drop_spread(hit, lane)
+    used, kernel = np.unique(trace.events.name[device], return_inverse=True)
+    rans = [ran_of(trace.strings[i]) for i in used]
+    own = _own_messages(trace, device, rans, kernel)
+    hit[list(own)] = -1
+    grouped = np.flatnonzero(hit >= 0)
+    groups, member = np.unique(hit[grouped], return_inverse=True)
+    variant, rows_of = _operator_rows(known, groups, member, device[grouped], kernel[grouped], rans, duration)
+    # copies and fills under an operator whose work is not known are priced by their own bytes
+    free = np.isin(trace.events.category[device[grouped]], (Category.MEMCPY, Category.MEMSET))
+    nameless = np.array([row.described.kind == Kind.UNKNOWN for row in rows_of] or [False])[variant[member]] & free
+    hit[grouped[nameless]] = -1
+    keep = np.unique(member[~nameless])
+    place = np.full(len(groups), -1)
+    place[keep] = np.arange(len(keep))
+    rows = [rows_of[v] for v in variant[keep]]
+    unit = np.full(len(device), -1, dtype=np.int64)
+    unit[grouped[~nameless]] = place[member[~nameless]]
+    single = np.flatnonzero(hit < 0)
+    unit[single] = len(rows) + np.arange(len(single))
+    rows += _single_rows(trace, device[single], [own.get(int(i)) for i in single])
+    return device, unit, rows
+
+
+def _operators(trace: Trace, known: Signatures, device: np.ndarray) -> np.ndarray:
+    """Operator event that accounts for each device event (-1: none)."""
+    events = trace.events
+    call = launch_calls(trace)[device]
+    is_graph = np.array(["GraphLaunch" in s for s in trace.strings] + [False])
+    graph = (call >= 0) & is_graph[np.where(call >= 0, events.name[call], -1)]
+    is_operator = events.category == Category.CPU_OP
+    inside = nearest(events.parent, is_operator, call)
+    orphan = np.flatnonzero(inside < 0)  # calls recorded on another thread than their operators
+    by_id = operators_by_id(trace, device[orphan])
+    lost = (by_id < 0) & (call[orphan] >= 0)
+    by_id[lost] = operators_by_id(trace, call[orphan][lost])
+    inside[orphan] = by_id
+    inside[graph] = -1
+    state = known.per_event(known.state)
+    hit = climb(inside, events.parent, state)
+    wrapper = mark_wrappers(hit, events.parent, state, known.per_event(known.family))
+    hit[(hit >= 0) & wrapper[hit]] = -1
+    return hit
+
+
+def _drop_spread(hit: np.ndarray, lane: np.ndarray) -> np.ndarray:
+    """Release operators whose work lies on several streams."""
+    order = np.lexsort((lane, hit))
+    h, s = hit[order], lane[order]
+    spread = np.unique(h[1:][(h[1:] == h[:-1]) & (s[1:] != s[:-1])])
+    return np.where(np.isin(hit, spread), -1, hit)
+
+
+def _own_messages(trace: Trace, device: np.ndarray, rans: list[Ran], kernel: np.ndarray) -> dict[int, _Row]:
+    """Rows of collective kernels that carry their own arguments, by position in ``device``."""
+    if "In msg nelems" not in trace.args:
+        return {}
+    integers = {key: trace.integer_arg(key) for key in ("In msg nelems", "Out msg nelems", "Group size")}
+    texts = {key: trace.text_arg(key) for key in ("Collective name", "dtype")}
+    out: dict[int, _Row] = {}
+    for i in np.flatnonzero(integers["In msg nelems"][device] >= 0):
+        ran = rans[kernel[i]]
+        name = trace.name_of(int(device[i]))
+        facts = message_facts(trace, int(device[i]), integers, texts, [name])
+        call = Call("record_param_comms", (), (), facts)
+        found = describe(call, ran)
+        if found is not None:
+            out[int(i)] = _named(shorten(name), call, found)
+    return out
+
+
+def _operator_rows(
+    known: Signatures, groups: np.ndarray, member: np.ndarray, event: np.ndarray, kernel: np.ndarray, rans: list[Ran], duration: np.ndarray
+) -> tuple[np.ndarray, list[_Row]]:
+    """Describe each distinct (call, what its kernels' names say); returns the variant of each group and a row each variant."""
+    if not len(groups):
+        return np.zeros(0, dtype=np.int64), []
+    time = duration[event]
+    hints = np.array([[int(r.dtype), r.itemsize, r.direction, int(r.kind), r.fp16_accumulate] for r in rans], dtype=np.int64)
+    working = hints[kernel, 3] != Kind.SET
+    longest = _longest(member, np.where(working, time + 1, 0), len(groups))
+    telling = _longest(member, np.where(working & (hints[kernel, 0] != 0), time + 1, 0), len(groups))
+    opaque = np.zeros(len(groups), dtype=np.int64)
+    np.maximum.at(opaque, member, hints[kernel, 1])
+    direction = np.zeros(len(groups), dtype=np.int64)
+    np.maximum.at(direction, member, hints[kernel, 2])
+    columns = np.stack([known.of[groups], hints[kernel[telling], 0], opaque, direction, hints[kernel[longest], 3], hints[kernel[longest], 4]], axis=1)
+    distinct, variant = np.unique(columns, axis=0, return_inverse=True)
+    rows = []
+    for signature, dtype, width, way, kind, half in distinct.tolist():
+        call = known.calls[signature]
+        ran = Ran(Dtype(dtype), float(width), way, Kind(kind), bool(half))
+        found = describe(call, ran) or Described(Kind.UNKNOWN, ran.dtype, (), 0.0, 0.0, 0.0)
+        rows.append(_named(call.name, call, found))
+    return variant.reshape(-1), rows
+
+
+def _longest(member: np.ndarray, time: np.ndarray, groups: int) -> np.ndarray:
+    """Return the position of the longest event of each group (ties: the last)."""
+    order = np.lexsort((np.arange(len(time)), time, member))
+    out = np.zeros(groups, dtype=np.int64)
+    out[member[order]] = order
+    return out
+
+
+def _single_rows(trace: Trace, device: np.ndarray, own: Iterable[_Row | None]) -> list[_Row]:
+    """Rows of kernels, copies and fills that stand alone."""
+    size = trace.integer_arg("bytes")
+    grid = trace.text_arg("grid")
+    rows: dict[tuple[int, int, int], _Row] = {}
+    out = []
+    for event, message in zip(device.tolist(), own, strict=True):
+        if message is not None:
+            out.append(message)
+            continue
+        key = (int(trace.events.name[event]), int(size[event]), int(grid[event]))
+        if key not in rows:
+            rows[key] = _single(trace, Category(int(trace.events.category[event])), *key)
+        out.append(rows[key])
+    return out
+
+
+def _single(trace: Trace, category: Category, name: int, size: int, grid: int) -> _Row:
+    full = trace.strings[name]
+    text, ran = shorten(full), ran_of(full)
+    if category in (Category.MEMCPY, Category.MEMSET) and size >= 0:
+        fill = category == Category.MEMSET
+        kind, dims = (Kind.SET, (size,)) if fill else (Kind.COPY, (size, ran.direction))
+        found = Described(kind, Dtype.UINT8, dims, 0.0, 0.0 if fill else float(size), float(size))
+        return _Row(text, f"{text}|uint8|[{size}]", found, True)
+    mark = "" if text == full else f"#{zlib.crc32(full.encode()) & 0xFFFF:04x}"
+    found = Described(Kind.UNKNOWN, ran.dtype, (), 0.0, 0.0, 0.0)
+    launched = f"grid={trace.strings[grid].replace(' ', '')}" if grid >= 0 else ""
+    return _Row(text, f"{text}{mark}|{ran.dtype.name.lower()}|{launched}", found, False)
+
+
+def _host_units(trace: Trace, known: Signatures) -> tuple[np.ndarray, np.ndarray, list[_Row]]:
+    """Units of a recording without device work: the innermost operator with a formula, and all that runs inside it."""
+    events = trace.events
+    rows = np.flatnonzero(events.category == Category.CPU_OP).astype(np.int64)
+    state = known.per_event(known.state)
+    bearing = rows[state[rows] == BEARING].astype(np.int32)
+    wrapper = mark_wrappers(bearing, events.parent, state, known.per_event(known.family))
+    allowed = (state == BEARING) & ~wrapper
+    hit = nearest(events.parent, allowed, rows.astype(np.int32))
+    rows, hit = rows[hit >= 0], hit[hit >= 0]
+    groups, member = np.unique(hit, return_inverse=True)
+    described: dict[int, _Row] = {}
+    for signature in np.unique(known.of[groups]):
+        call = known.calls[signature]
+        found = describe(call)
+        if found is not None:
+            described[int(signature)] = _named(call.name, call, found)
+    return rows, member.astype(np.int64), [described[int(s)] for s in known.of[groups]]
+
+
+def _named(name: str, call: Call, found: Described) -> _Row:
+    shapes = "x".join(_group(group, found.dtype) for group in call.tensors if group)
+    detail = f" {found.detail}" if found.detail else ""
+    message = f"[{found.dims[0]}]" if found.kind in COLLECTIVES else ""
+    return _Row(name, f"{name}|{found.dtype.name.lower()}|{message or shapes}{detail}", found, call.has_shapes or bool(message))
+
+
+def _group(group: tuple[Tensor, ...], dtype: Dtype) -> str:
+    if len(group) > 4:
+        text = ";".join(map(str, group))
+        return f"{len(group)} tensors of {sum(t.numel for t in group)}#{zlib.crc32(text.encode()) & 0xFFFF:04x}"
+    parts = [("" if t.dtype in (dtype, Dtype.UNKNOWN) else t.dtype.name.lower()) + str(list(t.shape)).replace(" ", "") for t in group]
+    return parts[0] if len(parts) == 1 else "(" + ",".join(parts) + ")"
+
+
+def _tabulate(
+    length: int, events: np.ndarray, unit: np.ndarray, rows: list[_Row], duration: np.ndarray
+) -> tuple[OpTable, np.ndarray, np.ndarray, np.ndarray]:
+    """Deduplicate rows by signature, count units, and spread the result over events."""
+    unique: dict[tuple[str, Described], int] = {}
+    of_unit = np.array([unique.setdefault((row.signature, row.described), len(unique)) for row in rows], dtype=np.int64)
+    first: dict[int, _Row] = {}
+    for number, row in zip(of_unit.tolist(), rows, strict=True):
+        first.setdefault(number, row)
+    time = duration[events]
+    total = np.bincount(unit, weights=time, minlength=len(rows)).astype(np.int64) if len(rows) else np.zeros(0, dtype=np.int64)
+    members = np.bincount(unit, minlength=len(rows))
+    count = np.bincount(of_unit, minlength=len(unique))
+    measured = np.bincount(of_unit, weights=total, minlength=len(unique)) / np.maximum(count, 1) / 1e9
+    ordered = [first[i] for i in range(len(unique))]
+    op, units, share = np.full(length, -1, dtype=np.int32), np.full(length, -1, dtype=np.int32), np.zeros(length)
+    if len(events):
+        op[events], units[events] = of_unit[unit], unit
+        whole = total[unit]
+        share[events] = np.where(whole > 0, time / np.maximum(whole, 1), 1.0 / np.maximum(members[unit], 1))
+    table = _table(ordered, measured, count)
+    for array in (op, units, share):
+        array.setflags(write=False)
+    return table, op, units, share
+
+
+def _table(rows: list[_Row], measured: np.ndarray, count: np.ndarray) -> OpTable:
+    dims = np.zeros((len(rows), MAX_DIMS), dtype=np.int64)
+    for i, row in enumerate(rows):
+        dims[i, : len(row.described.dims)] = row.described.dims
+    taken: dict[str, int] = {}
+    names = []
+    for row in rows:  # the same text for different work is told apart
+        seen = taken.get(row.signature, 0)
+        taken[row.signature] = seen + 1
+        names.append(replace(row, signature=f"{row.signature} #{seen + 1}" if seen else row.signature))
+    arrays = {
+        "kind": np.array([int(r.described.kind) for r in rows], dtype=np.int8),
+        "dtype": np.array([int(r.described.dtype) for r in rows], dtype=np.int8),
+        "dims": dims,
+        "flops": np.array([r.described.flops for r in rows], dtype=np.float64),
+        "bytes_read": np.array([r.described.bytes_read for r in rows], dtype=np.float64),
+        "bytes_written": np.array([r.described.bytes_written for r in rows], dtype=np.float64),
+        "measured_s": measured.astype(np.float64),
+        "count": count.astype(np.int64),
+        "has_shapes": np.array([r.has_shapes for r in rows], dtype=bool),
+    }
+    for array in arrays.values():
+        array.setflags(write=False)
+    return OpTable(tuple(r.name for r in names), tuple(r.signature for r in names), **arrays)

@@ -1,0 +1,134 @@
+"""Attention: exact (query, key) pair counts, and FLOPs and bytes that follow from them.
+
+Two numbers are kept apart. *Model* FLOPs count the pairs the mask keeps and nothing else, and twice the forward work in
+backward: the figure utilisation is stated in. *Executed* FLOPs count what a tiled kernel computes: every pair of a tile that
+is not wholly masked, and the recomputed scores in backward.
+
+References
+----------
+.. [1] T. Dao, "FlashAttention-2", arXiv:2307.08691: tiles, causal skipping, five products in backward.
+.. [2] J. Ainslie et al., "GQA", arXiv:2305.13245: grouped heads share keys and values, not FLOPs.
+.. [3] A. Chowdhery et al., "PaLM", arXiv:2204.02311, appendix B: model FLOPs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from workbench.operators.formulas import Work
+
+FULL, BOTTOM_RIGHT, TOP_LEFT = 0, 1, 2
+"""Values of the dimension ``causal``: no mask; query i sees keys up to i + keys - queries; query i sees keys up to i."""
+
+
+def _range_sum(low: np.ndarray, high: np.ndarray, first: np.ndarray, cap: np.ndarray) -> np.ndarray:
+    """Sum over i = low .. high - 1 of clip(first + i, 0, cap), exactly in int64."""
+    start = np.clip(-first, low, high)  # from here on the term is >= 0
+    full = np.clip(cap - first, start, high)  # from here on it is capped
+    ramp = full - start
+    return ramp * (first + start) + ramp * (ramp - 1) // 2 + (high - full) * cap
+
+
+def pairs(queries: ArrayLike, keys: ArrayLike, causal: ArrayLike = FULL, window: ArrayLike = 0) -> np.ndarray:
+    """Count the (query, key) pairs a mask keeps, exactly.
+
+    Parameters
+    ----------
+    queries, keys : array_like of int
+        Lengths of one sequence.
+    causal : array_like of int
+        `FULL`, `BOTTOM_RIGHT` or `TOP_LEFT`.
+    window : array_like of int
+        Sliding window; 0 is none. Causal: keys a query sees, itself included. Full: keys from ``i - window//2`` to
+        ``i + (window - 1)//2`` around the query's (bottom-right aligned) position.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64 pairs of one head and one sequence.
+    """
+    q, k = np.asarray(queries, dtype=np.int64), np.asarray(keys, dtype=np.int64)
+    mode, w = np.asarray(causal, dtype=np.int64), np.asarray(window, dtype=np.int64)
+    q, k, mode, w = np.broadcast_arrays(q, k, mode, w)
+    zero = np.zeros_like(q)
+    offset = np.where(mode == TOP_LEFT, zero, k - q)
+    ahead = np.where(mode == FULL, np.where(w > 0, (w - 1) // 2, k + q), zero)
+    behind = np.where(w > 0, np.where(mode == FULL, w // 2, w - 1), k + q)
+    # key range of query i: [max(0, i + offset - behind), min(keys, i + offset + ahead + 1))
+    upper = _range_sum(zero, q, offset + ahead + 1, k)
+    lower = _range_sum(zero, q, offset - behind, k)
+    return upper - lower
+
+
+def executed_pairs(queries: ArrayLike, keys: ArrayLike, causal: ArrayLike = FULL, window: ArrayLike = 0, tile: int = 128) -> np.ndarray:
+    """Count the pairs a tiled kernel computes: all pairs of ``tile`` x ``tile`` tiles that keep at least one pair.
+
+    Counted tile row by tile row from the key range its queries see together [1]_; ``tile`` is 128 in the published kernels.
+    Returns int64, never below `pairs`, never above queries x keys.
+    """
+    q, k, mode, w = np.broadcast_arrays(*(np.asarray(a, dtype=np.int64) for a in (queries, keys, causal, window)))
+    out = np.zeros(q.shape, dtype=np.int64)
+    for at in np.ndindex(q.shape):
+        nq, nk, kind, width = int(q[at]), int(k[at]), int(mode[at]), int(w[at])
+        first = np.arange(0, nq, tile, dtype=np.int64)
+        last = np.minimum(first + tile, nq) - 1
+        offset = 0 if kind == TOP_LEFT else nk - nq
+        ahead = 0 if kind else ((width - 1) // 2 if width else nk + nq)
+        behind = (width - 1 if kind else width // 2) if width else nk + nq
+        high = np.clip(last + offset + ahead + 1, 0, nk)
+        low = np.clip(first + offset - behind, 0, nk)
+        columns = np.minimum(-(-high // tile) * tile, nk) - low // tile * tile
+        out[at] = int(np.sum(np.where(high > low, (last - first + 1) * columns, 0)))
+    return out
+
+
+def _float(*values: ArrayLike) -> list[np.ndarray]:
+    return [np.asarray(value, dtype=np.float64) for value in values]
+
+
+def model_flops(
+    batch: ArrayLike, heads: ArrayLike, count: ArrayLike, head_dim: ArrayLike, value_dim: ArrayLike, backward: bool = False
+) -> np.ndarray:
+    """Model FLOPs: 2 batch heads pairs (head_dim + value_dim), twice that in backward [3]_; grouped heads do not lower them [2]_."""
+    b, h, p, d, v = _float(batch, heads, count, head_dim, value_dim)
+    return (4.0 if backward else 2.0) * b * h * p * (d + v)
+
+
+def executed_flops(
+    batch: ArrayLike, heads: ArrayLike, count: ArrayLike, head_dim: ArrayLike, value_dim: ArrayLike, backward: bool = False
+) -> np.ndarray:
+    """Executed FLOPs over executed pairs: Q K^T and P V forward; backward Q K^T again, dV, dP, dQ and dK [1]_."""
+    b, h, p, d, v = _float(batch, heads, count, head_dim, value_dim)
+    return 2.0 * b * h * p * (3.0 * d + 2.0 * v) if backward else 2.0 * b * h * p * (d + v)
+
+
+def attention(
+    batch: ArrayLike,
+    heads: ArrayLike,
+    kv_heads: ArrayLike,
+    queries: ArrayLike,
+    keys: ArrayLike,
+    head_dim: ArrayLike,
+    value_dim: ArrayLike,
+    causal: ArrayLike,
+    window: ArrayLike,
+    size: ArrayLike,
+    backward: bool = False,
+) -> Work:
+    """Fused attention: model FLOPs, and each operand once.
+
+    Parameters
+    ----------
+    batch, heads, kv_heads, queries, keys, head_dim, value_dim, causal, window : array_like
+        As ``DIMS[Kind.ATTENTION_FORWARD]``.
+    size : array_like
+        Bytes an element [B]; the fp32 log-sum-exp is counted with 4 B a query and head.
+    backward : bool
+        Reads q, k, v, o, do and writes dq, dk, dv.
+    """
+    flops = model_flops(batch, heads, pairs(queries, keys, causal, window), head_dim, value_dim, backward)
+    b, h, g, s, t, d, v, e = _float(batch, heads, kv_heads, queries, keys, head_dim, value_dim, size)
+    q, o, kv, lse = b * h * s * d * e, b * h * s * v * e, b * g * t * (d + v) * e, b * h * s * 4.0
+    read, written = (q + kv + 2.0 * o + lse, q + kv) if backward else (q + kv, o + lse)
+    return Work(*np.broadcast_arrays(flops, read, written))
