@@ -65,7 +65,14 @@ def _ordered(nodes: Nodes, edges: Edges) -> tuple[Edges, np.ndarray, list[Note]]
     sequence, keep = kernels.topological(by_time, ptr, edges.source)
     notes = []
     if not keep.all():
-        notes.append(Note("cycle-opened", "graph", int((~keep).sum()), "dependencies between work of no length at one instant that would close a cycle were set aside"))
+        notes.append(
+            Note(
+                "cycle-opened",
+                "graph",
+                int((~keep).sum()),
+                "dependencies between work of no length at one instant that would close a cycle were set aside",
+            )
+        )
         edges = edges.where(keep)
     caused = np.zeros(count, dtype=bool)
     caused[edges.target] = True
@@ -78,5 +85,9 @@ def _ordered(nodes: Nodes, edges: Edges) -> tuple[Edges, np.ndarray, list[Note]]
         notes.append(Note("root-cause", "graph", late, "nodes without a recorded cause hang on the start of the recording with their lag"))
     fallback = int((edges.kind == EdgeKind.FALLBACK).sum())
     if fallback:
-        notes.append(Note("fallback-cause", "graph", fallback, "nodes without a recorded cause hang on the latest activity before them with their lag"))
+        notes.append(
+            Note(
+                "fallback-cause", "graph", fallback, "nodes without a recorded cause hang on the latest activity before them with their lag"
+            )
+        )
     return edges, sequence, notes

@@ -14,6 +14,7 @@ from workbench.graph.links import Links, link
 from workbench.graph.nodes import columns
 from workbench.graph.rows import Rows, select
 from workbench.graph.steps import complete, marks, measured
+from workbench.graph.units import price_units
 from workbench.graph.waits import event_edges, host_waits, sync_records
 from workbench.operators.table import OpTable
 from workbench.trace.trace import Trace
@@ -44,7 +45,7 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     events, event_notes = event_edges(rows, links, records, correlation)
     steps, step_notes = marks(trace, rows)
     host = host_nodes(rows, links, waits, steps, self_time=not len(rows.device.start))
-    table, op, unit = _price(trace)
+    table, op, unit, _ = price_units(trace, _cleaned(trace, rows))
     nodes = columns(rows, links, host, steps, table, op, unit)
     edges, edge_notes = collect(rows, links, waits, events, host, steps, nodes)
     ok, complete_notes = complete(steps, rows, links)
@@ -53,10 +54,19 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     return assemble(nodes, edges, steps, seconds, ok, notes), table
 
 
+def _cleaned(trace: Trace, rows: Rows) -> np.ndarray:
+    """Int64 [E] [ns]: durations as the graph has them (clipped on their stream, never negative)."""
+    duration = np.maximum(trace.events.dur_ns, 0).astype(np.int64)
+    duration[rows.device.event] = rows.device.end - rows.device.start
+    return duration
+
+
 def _rank_note(trace: Trace) -> list[Note]:
     if len(trace.ranks) <= 1:
         return []
-    return [Note("ranks-not-linked", "graph", len(trace.ranks), "ranks are replayed side by side: collectives are not yet matched across ranks")]
+    return [
+        Note("ranks-not-linked", "graph", len(trace.ranks), "ranks are replayed side by side: collectives are not yet matched across ranks")
+    ]
 
 
 def blocking_copies(trace: Trace, rows: Rows, links: Links) -> np.ndarray:
@@ -69,27 +79,3 @@ def blocking_copies(trace: Trace, rows: Rows, links: Links) -> np.ndarray:
     work = links.last_row
     name = trace.events.name[rows.device.event[work]] if len(rows.device.event) else np.zeros(len(work), dtype=np.int32)
     return (work >= 0) & (sync | ((rows.role == Call.COPY) & pageable[name]))
-
-
-def _price(trace: Trace) -> tuple[OpTable, np.ndarray, np.ndarray]:
-    """Stand-in until `workbench.graph.units` exists: one row a device event name."""
-    from workbench.operators.table import MAX_DIMS, Kind
-    from workbench.trace.trace import Category
-
-    e = trace.events
-    rows = np.flatnonzero(trace.is_device_work)
-    if not len(rows):
-        rows = np.flatnonzero(e.category == Category.CPU_OP)
-    names, inverse = np.unique(e.name[rows], return_inverse=True)
-    text = tuple(trace.strings[n] for n in names)
-    op = np.full(len(e), -1, dtype=np.int32)
-    op[rows] = inverse
-    unit = np.full(len(e), -1, dtype=np.int32)
-    unit[rows] = np.arange(len(rows))
-    kind = np.array([Kind.ALL_REDUCE if "nccl" in t.lower() else Kind.COPY if t.startswith("Mem") else Kind.UNKNOWN for t in text], dtype=np.int8)
-    n = len(text)
-    zero = np.zeros(n)
-    count = np.bincount(inverse, minlength=n)
-    total = np.bincount(inverse, weights=np.maximum(e.dur_ns[rows], 0) / 1e9, minlength=n)
-    table = OpTable(text, text, kind, np.zeros(n, np.int8), np.zeros((n, MAX_DIMS), np.int64), zero, zero, zero, total / np.maximum(count, 1), count, np.zeros(n, bool))
-    return table, op, unit

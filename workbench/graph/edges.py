@@ -65,7 +65,11 @@ def collect(
     edges = Edges.join(parts)
     fits = (nodes.end[edges.source] <= nodes.start[edges.target]) & (edges.source != edges.target)
     if not fits.all():
-        notes.append(Note("edge-contradicted", "graph", int((~fits).sum()), "dependencies whose source ends after their target starts were set aside"))
+        notes.append(
+            Note(
+                "edge-contradicted", "graph", int((~fits).sum()), "dependencies whose source ends after their target starts were set aside"
+            )
+        )
     return edges.where(fits), notes
 
 
@@ -114,7 +118,14 @@ def launch_edges(links: Links, host: HostNodes, nodes: Nodes, rows: Rows, latest
     skewed = int((rows.device.start[linked] < rows.calls.start[links.call[linked]]).sum())
     notes = []
     if skewed:
-        notes.append(Note("kernel-before-launch", "device streams", skewed, "device work that starts before its launch call (clock skew): launch lag read as zero"))
+        notes.append(
+            Note(
+                "kernel-before-launch",
+                "device streams",
+                skewed,
+                "device work that starts before its launch call (clock skew): launch lag read as zero",
+            )
+        )
     return (source, linked + nodes.first_device, EdgeKind.LAUNCH), notes
 
 
@@ -165,7 +176,12 @@ def mark_edges(host: HostNodes, marks: Marks, nodes: Nodes, latest: Latest, rows
     closing = set(nodes.step_end[marks.event < 0].tolist())
     for node in nodes.beside.tolist():
         if node in closing:
-            ends = np.concatenate([host.ptr[1:][np.diff(host.ptr) > 0] - 1 + nodes.first_host, rows.device.ptr[1:][np.diff(rows.device.ptr) > 0] - 1 + nodes.first_device])
+            ends = np.concatenate(
+                [
+                    host.ptr[1:][np.diff(host.ptr) > 0] - 1 + nodes.first_host,
+                    rows.device.ptr[1:][np.diff(rows.device.ptr) > 0] - 1 + nodes.first_device,
+                ]
+            )
             source += ends.tolist()
             target += [node] * len(ends)
             kind += [int(EdgeKind.PROGRAM)] * len(ends)

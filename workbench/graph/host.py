@@ -60,9 +60,13 @@ def host_nodes(rows: Rows, links: Links, waits: HostWaits, marks: Marks, *, self
     """
     pieces = call_pieces(rows, links, waits)
     busy_ptr, busy_low, busy_high = _busy(rows, pieces)
-    given = handovers(busy_ptr, busy_low, busy_high, rows.thread_rank)
+    given = handovers(busy_ptr, busy_low, busy_high, rows.thread_rank, np.diff(rows.ops.ptr) > 0)
     pieces, beside = _with_marks(_with_holes(pieces, given), marks)
-    work = kernels.flatten(rows.ops.ptr, rows.ops.start, rows.ops.end) if self_time else kernels.outermost(rows.ops.ptr, rows.ops.start, rows.ops.end)
+    work = (
+        kernels.flatten(rows.ops.ptr, rows.ops.start, rows.ops.end)
+        if self_time
+        else kernels.outermost(rows.ops.ptr, rows.ops.start, rows.ops.end)
+    )
     count = len(rows.threads)
     has = busy_ptr[1:] > busy_ptr[:-1]
     opening = given.begin < 0
@@ -100,7 +104,9 @@ def _assemble(rows: Rows, pieces: Pieces, given: Handovers, beside, row, ptr, so
     for target, wanted in ((launch_node, NodeKind.LAUNCH), (wait_node, NodeKind.SYNC)):
         at = np.flatnonzero(kind == wanted)
         target[call[at]] = at
-    return HostNodes(kind, start, end, event, call, thread, np.searchsorted(thread, np.arange(len(ptr))), launch_node, wait_node, given, beside)
+    return HostNodes(
+        kind, start, end, event, call, thread, np.searchsorted(thread, np.arange(len(ptr))), launch_node, wait_node, given, beside
+    )
 
 
 def call_pieces(rows: Rows, links: Links, waits: HostWaits) -> Pieces:
@@ -171,8 +177,6 @@ def _with_holes(pieces: Pieces, given: Handovers) -> Pieces:
     call = np.concatenate([pieces.call, np.full(add, -1, dtype=np.int32)])
     order = np.lexsort((np.arange(len(kind)), end, start, thread))
     return Pieces(kind[order], thread[order], start[order], end[order], call[order])
-
-
 
 
 def _with_marks(pieces: Pieces, marks: Marks) -> tuple[Pieces, np.ndarray]:

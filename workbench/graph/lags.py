@@ -125,7 +125,11 @@ def _gap_cause(names: tuple[str, str], graph: Graph, after: int) -> str:
 def _edge_cause(kind: EdgeKind, graph: Graph, node: int, names: tuple[str, str]) -> str:
     before, after = names
     if kind == EdgeKind.LAUNCH:
-        return "copy engine or staging of a copy" if graph.kind[node] == NodeKind.COPY else "launch latency on an empty stream, longer than usual"
+        return (
+            "copy engine or staging of a copy"
+            if graph.kind[node] == NodeKind.COPY
+            else "launch latency on an empty stream, longer than usual"
+        )
     if kind == EdgeKind.STREAM:
         return "device idle between two pieces of work of a stream although both were launched"
     if kind in (EdgeKind.EVENT, EdgeKind.EVENT_INFERRED):

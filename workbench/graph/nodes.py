@@ -64,7 +64,9 @@ def columns(rows: Rows, links: Links, host: HostNodes, marks: Marks, table: OpTa
     end = np.concatenate([[0], host.end, time, dev.end])
     event = np.concatenate([[-1], host.event, marks.event[beside % max(count, 1)], dev.event]).astype(np.int32)
     resource = np.concatenate([[recording], host.thread, np.where(at >= 0, at, recording), threads + dev.lane]).astype(np.int32)
-    rank = np.concatenate([[-1], rows.thread_rank[host.thread], marks.rank[beside % max(count, 1)], rows.lane_rank[dev.lane]]).astype(np.int32)
+    rank = np.concatenate([[-1], rows.thread_rank[host.thread], marks.rank[beside % max(count, 1)], rows.lane_rank[dev.lane]]).astype(
+        np.int32
+    )
     device = np.concatenate([np.full(first_device, -1), np.maximum(rows.lane_device[dev.lane], 0)]).astype(np.int32)
     step = windows(marks, start, rank)
     step[first_device:] = device_steps(marks, rows, links)
@@ -76,7 +78,26 @@ def columns(rows: Rows, links: Links, host: HostNodes, marks: Marks, table: OpTa
     names = (*rows.threads, *rows.lanes, "recording")
     is_device = np.arange(len(names)) >= threads
     is_device[-1] = False
-    return Nodes(kind, start, end, event, resource, step, device, rank, row, group, share, begins, ends, np.arange(first_beside, first_device), 1, first_device, names, is_device)
+    return Nodes(
+        kind,
+        start,
+        end,
+        event,
+        resource,
+        step,
+        device,
+        rank,
+        row,
+        group,
+        share,
+        begins,
+        ends,
+        np.arange(first_beside, first_device),
+        1,
+        first_device,
+        names,
+        is_device,
+    )
 
 
 def _device_kind(op: np.ndarray, table: OpTable) -> np.ndarray:

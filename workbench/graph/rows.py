@@ -10,7 +10,7 @@ import numpy as np
 from workbench.errors import Note
 from workbench.graph import kernels
 from workbench.graph.calls import classify
-from workbench.trace.trace import DEVICE_WORK, HOST_CALLS, Category, Trace
+from workbench.trace.trace import DEVICE_WORK, HOST_CALLS, Category, Trace, Track
 
 MARKS = re.compile(r"^ProfilerStep\s*#\d+$")
 """Step marks are labels, whatever category an old producer gave them."""
@@ -74,7 +74,9 @@ def select(trace: Trace) -> Rows:
     negative = e.dur_ns < 0
     end = start + np.where(negative, 0, e.dur_ns)
     if negative.any():
-        notes.append(Note("negative-duration", trace.ranks[0].path if trace.ranks else "", int(negative.sum()), "negative durations read as zero"))
+        notes.append(
+            Note("negative-duration", trace.ranks[0].path if trace.ranks else "", int(negative.sum()), "negative durations read as zero")
+        )
     marks = np.array([bool(MARKS.match(s)) for s in trace.strings], dtype=bool)
     is_mark = marks[e.name] if len(e) else np.zeros(0, dtype=bool)
     is_mark[trace.steps.event] = True
@@ -111,18 +113,30 @@ def _threads(trace: Trace, is_call, is_op, start, end) -> tuple[np.ndarray, tupl
     tracks = trace.tracks
     host = is_call | is_op
     busy = np.flatnonzero(np.bincount(trace.events.track[host], minlength=len(tracks)) > 0)
-    busy = busy[np.lexsort(([tracks[t].tid for t in busy], [tracks[t].pid for t in busy], [tracks[t].rank for t in busy]))] if len(busy) else busy
+    busy = (
+        busy[np.lexsort(([tracks[t].tid for t in busy], [tracks[t].pid for t in busy], [tracks[t].rank for t in busy]))]
+        if len(busy)
+        else busy
+    )
     has_op = np.bincount(trace.events.track[is_op], minlength=len(tracks)) > 0
     home = {int(t): int(t) for t in busy}
     for t in busy[~has_op[busy]]:
-        home[int(t)] = _home(trace, int(t), [int(x) for x in busy if has_op[x] and tracks[x].rank == tracks[t].rank], is_call, is_op, start, end)
+        home[int(t)] = _home(
+            trace, int(t), [int(x) for x in busy if has_op[x] and tracks[x].rank == tracks[t].rank], is_call, is_op, start, end
+        )
     kept = [int(t) for t in busy if home[int(t)] == t]
     index = {t: i for i, t in enumerate(kept)}
     out = np.full(len(tracks), -1, dtype=np.int32)
     for t in busy:
         out[t] = index[home[int(t)]]
-    names = tuple(f"rank {tracks[t].rank} thread {tracks[t].tid}" + (f" ({tracks[t].label})" if tracks[t].label else "") for t in kept)
+    names = tuple(_thread_name(tracks[t]) for t in kept)
     return out, names, np.array([tracks[t].rank for t in kept], dtype=np.int32)
+
+
+def _thread_name(track: Track) -> str:
+    label = track.label.removeprefix(f"thread {track.tid}").strip()
+    label = label if label.startswith("(") or not label else f"({label})"
+    return f"rank {track.rank} thread {track.tid} {label}".strip()
 
 
 def _home(trace: Trace, track: int, others: list[int], is_call, is_op, start, end) -> int:
@@ -172,7 +186,9 @@ def _device_rows(trace: Trace, rows, start, end, tie, notes: list[Note]) -> tupl
     clipped = kernels.clip_stream(lane, start[rows], end[rows])
     cut = int((clipped < end[rows]).sum())
     if cut:
-        notes.append(Note("same-stream-overlap", "device streams", cut, "device work that outlasts the next start on its stream was clipped there"))
+        notes.append(
+            Note("same-stream-overlap", "device streams", cut, "device work that outlasts the next start on its stream was clipped there")
+        )
     names = tuple(_lane_name(k, trace) for k in keys.tolist())
     ptr = np.searchsorted(lane, np.arange(len(keys) + 1))
     return DeviceRows(rows.astype(np.int32), lane, start[rows], clipped, correlation, ptr), names, keys[:, :3]

@@ -34,7 +34,13 @@ def marks(trace: Trace, rows: Rows) -> tuple[Marks, list[Note]]:
         end = begin + np.maximum(steps.dur_ns, 0)
         return Marks(steps.number.astype(np.int64), begin, end, steps.event, thread, steps.rank), []
     high = [part.max() for part in (rows.calls.end, rows.ops.end, rows.device.end) if len(part)]
-    note = Note("no-step-marks", trace.ranks[0].path if trace.ranks else "", 1, "no step marks: the whole recording is one step", "record with prof.step()")
+    note = Note(
+        "no-step-marks",
+        trace.ranks[0].path if trace.ranks else "",
+        1,
+        "no step marks: the whole recording is one step",
+        "record with prof.step()",
+    )
     whole = np.array([max(high, default=0)], dtype=np.int64)
     one = np.zeros(1, dtype=np.int64)
     rank = np.array([trace.ranks[0].rank if trace.ranks else 0], dtype=np.int32)

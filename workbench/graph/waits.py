@@ -97,7 +97,9 @@ class Launched:
         return low + k if k >= 0 else -1
 
 
-def host_waits(rows: Rows, links: Links, records: SyncRecords, correlation: np.ndarray, blocking: np.ndarray) -> tuple[HostWaits, list[Note]]:
+def host_waits(
+    rows: Rows, links: Links, records: SyncRecords, correlation: np.ndarray, blocking: np.ndarray
+) -> tuple[HostWaits, list[Note]]:
     """Find what every waiting call waits for.
 
     Parameters
@@ -108,7 +110,11 @@ def host_waits(rows: Rows, links: Links, records: SyncRecords, correlation: np.n
     """
     launched = Launched(rows, links)
     call_rank = rows.thread_rank[rows.calls.thread]
-    stated = {(int(r), int(c)): k for k, (r, c, w) in enumerate(zip(records.rank, records.correlation, records.what, strict=True)) if "Wait Event" not in w}
+    stated = {
+        (int(r), int(c)): k
+        for k, (r, c, w) in enumerate(zip(records.rank, records.correlation, records.what, strict=True))
+        if "Wait Event" not in w
+    }
     record_call = _by_correlation(call_rank, correlation, rows.role == Call.RECORD)
     out: list[tuple[int, int, int]] = []
     contradicted = inferred = 0
@@ -126,9 +132,23 @@ def host_waits(rows: Rows, links: Links, records: SyncRecords, correlation: np.n
     out += [(int(i), int(links.last_row[i]), int(EdgeKind.SYNC)) for i in copies if links.last[i] <= rows.calls.end[i]]
     notes = []
     if inferred:
-        notes.append(Note("sync-inferred", "host threads", int(inferred), "synchronising calls without a record: what they wait for follows from launch order"))
+        notes.append(
+            Note(
+                "sync-inferred",
+                "host threads",
+                int(inferred),
+                "synchronising calls without a record: what they wait for follows from launch order",
+            )
+        )
     if contradicted:
-        notes.append(Note("sync-contradicted", "host threads", int(contradicted), "work that outlasts the call said to wait for it: the latest work that had ended is used"))
+        notes.append(
+            Note(
+                "sync-contradicted",
+                "host threads",
+                int(contradicted),
+                "work that outlasts the call said to wait for it: the latest work that had ended is used",
+            )
+        )
     table = np.array(out, dtype=np.int64).reshape(-1, 3)
     return HostWaits(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8)), notes
 
@@ -180,7 +200,11 @@ def event_edges(rows: Rows, links: Links, records: SyncRecords, correlation: np.
     out.update(_inferred(rows, links, told))
     inferred = sum(kind == EdgeKind.EVENT_INFERRED for *_, kind in out)
     table = np.array(sorted(out), dtype=np.int64).reshape(-1, 3)
-    notes = [Note("event-inferred", "device streams", inferred, "waits between streams without a record: inferred from the order of calls")] if inferred else []
+    notes = (
+        [Note("event-inferred", "device streams", inferred, "waits between streams without a record: inferred from the order of calls")]
+        if inferred
+        else []
+    )
     return EventEdges(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8)), notes
 
 

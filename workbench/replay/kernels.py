@@ -48,7 +48,14 @@ def step_ends(finish: np.ndarray, ends_step: np.ndarray, count: int) -> tuple[np
 
 @njit(cache=True, nogil=True)
 def backward(
-    ptr: np.ndarray, source: np.ndarray, lag: np.ndarray, node_s: np.ndarray, finish: np.ndarray, ends_step: np.ndarray, end: np.ndarray, makespan: float
+    ptr: np.ndarray,
+    source: np.ndarray,
+    lag: np.ndarray,
+    node_s: np.ndarray,
+    finish: np.ndarray,
+    ends_step: np.ndarray,
+    end: np.ndarray,
+    makespan: float,
 ) -> np.ndarray:
     """Return the slack of every node: how much longer it could take without moving the end of any step or of the recording."""
     n = len(node_s)

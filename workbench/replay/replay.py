@@ -80,7 +80,11 @@ def step_times(graph: Graph, weight: np.ndarray, value: np.ndarray, *, threads: 
     _check(weight, (len(graph),))
     rows = int(graph.op.max(initial=-1)) + 3
     if value.ndim != 2 or value.shape[0] < rows:
-        raise Refused("step_times", f"values have shape {value.shape}, the graph needs at least {rows} rows", "one row an operator, then host factor and one")
+        raise Refused(
+            "step_times",
+            f"values have shape {value.shape}, the graph needs at least {rows} rows",
+            "one row an operator, then host factor and one",
+        )
     _check(value, value.shape)
     count, steps = value.shape[1], len(graph.step_numbers)
     row = graph.op.astype(np.int32)
