@@ -183,3 +183,33 @@ def overlaps(lane, start, stop):
             longest = max(longest, min(until, stop[i]) - start[i])
         until = max(until, stop[i])
     return count, longest
+
+
+@njit(cache=True, nogil=True)
+def overflows(lane, start, dur, launch):
+    """Return durations [ns] clipped where a recorded end lies behind the end of a later launch on the lane.
+
+    Parameters
+    ----------
+    lane, start, dur, launch : [K], sorted by lane, start
+        ``launch`` is the correlation; work of one launch (a graph) may run side by side and is never clipped against itself.
+
+    Notes
+    -----
+    Only an event that covers later work (of some length, starting later) whole is clipped, to the next such start.
+    """
+    out = dur.copy()
+    for i in range(len(start)):
+        stop = start[i] + dur[i]
+        limit = np.int64(-1)
+        for j in range(i + 1, len(start)):
+            if lane[j] != lane[i] or start[j] >= stop:
+                break
+            if start[j] == start[i] or (launch[j] == launch[i] and launch[i] >= 0):
+                continue
+            if limit < 0:
+                limit = start[j]
+            if dur[j] > 0 and start[j] + dur[j] <= stop:
+                out[i] = limit - start[i]
+                break
+    return out

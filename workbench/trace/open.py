@@ -6,10 +6,12 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from workbench.errors import Note, Refused, UnreadableInput
 from workbench.trace import kineto
+from workbench.trace.clean import faults, notes_of
 from workbench.trace.merge import merge
 from workbench.trace.part import Part
 from workbench.trace.scanner import CHUNK, Records, Scanner
@@ -56,7 +58,8 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     stated = [ranks is not None or part.rank is not None for part in parts]
     found = _ranks(parts, ranks)
     digest = parts[0].digest if len(parts) == 1 and ranks is None else _digest(parts, found)
-    return merge(parts, found, stated, digest)
+    trace = merge(parts, found, stated, digest)
+    return replace(trace, notes=(*trace.notes, *notes_of(trace, faults(trace))))
 
 
 def _read(path: Path, salvage: bool, chunk: int) -> Part:
