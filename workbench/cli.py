@@ -75,6 +75,12 @@ def _show(parts: Iterable[RenderableType]) -> None:
         console.print(part)
 
 
+def _factor(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not 0 <= value < float("inf"):
+        raise click.BadParameter("give a finite number of 0 or more", context, parameter)
+    return value
+
+
 def _scenario_options(command: F) -> F:
     """Add the options that `predict` and `sweep` share."""
     options = (
@@ -82,7 +88,7 @@ def _scenario_options(command: F) -> F:
         click.option("--source", metavar="NAME", help="Card the trace was recorded on, where it is not recognised."),
         click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: memory.hbm.bandwidth="3.2 TB/s".'),
         click.option("--vendor", metavar="CSV", help="A vendor's operator times; they take precedence over every model."),
-        click.option("--host-factor", type=float, help="Host work takes this many times as long (default 1)."),
+        click.option("--host-factor", type=float, callback=_factor, help="Host work takes this many times as long (default 1)."),
         click.option("--anchored", is_flag=True, help="Scale the recording by the ratio of models instead of using the model alone."),
         click.option(
             "--scale", metavar="PATTERN=FACTOR", multiple=True, help="Operators or kernels of this name take FACTOR times as long."
@@ -108,13 +114,12 @@ def cli(debug: bool) -> None:
 @click.option("--ranks", metavar="R,R,...", help="Rank of every file, where the files do not say.")
 def inspect(traces: tuple[str, ...], as_json: bool, salvage: bool, ranks: str | None) -> None:
     """Count and sum what is in one job's traces, as recorded."""
-    from workbench.study.report import InspectDocument, note_documents, to_json
+    from workbench.study.report import inspect_document, to_json
     from workbench.study.terminal import facts_text
-    from workbench.trace.facts import facts
     from workbench.trace.open import open_trace
 
     trace = open_trace(list(traces), salvage=salvage, ranks=_ranks(ranks, len(traces)))
-    document = InspectDocument(traces=facts(trace), notes=note_documents(trace.notes))
+    document = inspect_document(trace, traces)
     if as_json:
         click.echo(to_json(document))
     else:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from workbench.errors import InvalidSpec, Refused
 from workbench.hardware.npu import load_npu
-from workbench.study.axes import AxisClass, Spaced, exact, full_path, linspace, logspace, make_axis, tied, written
+from workbench.study.axes import AxisClass, Spaced, full_path, linspace, logspace, make_axis, tied
 from workbench.study.space import check_size, sizes
+from workbench.study.values import exact, written
 
 NPU = "npu.memory.hbm.bandwidth"
 

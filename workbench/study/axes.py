@@ -6,7 +6,6 @@ Nothing is laid out before it is asked for: an axis knows its length without hol
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,20 +13,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from workbench import units
 from workbench.errors import Refused
 from workbench.hardware.npu import Field, NpuSpec, load_npu
 from workbench.hardware.schema import entry_of
 from workbench.study.scenario import FIELDS
+from workbench.study.values import PLAIN, Number, exact, number
 from workbench.study.workload import Workload
 from workbench.trace.trace import Trace
 
 Formula = Callable[..., object]
-Number = int | float
-DIGITS = 14
-"""Significant decimal digits an axis value is kept to."""
-PLAIN = ("", "1")
-"""Units of fields that are counts or ratios: their values are plain numbers."""
 AXES = ("npu", "vendor", "host_factor", "anchored", "workload")
 """Fields of a scenario that may be an axis as a whole."""
 
@@ -58,7 +52,7 @@ class Spaced:
 
     def values(self, unit: str, where: str) -> list[float]:
         """Return the values in SI [unit]; see `exact`."""
-        low, high = _number(self.start, unit, where), _number(self.stop, unit, where)
+        low, high = number(self.start, unit, where), number(self.stop, unit, where)
         if self.num == 1:
             return [low]
         if self.log:
@@ -79,6 +73,11 @@ def linspace(start: Number | str, stop: Number | str, num: int) -> Spaced:
     num : int
         Number of points.
 
+    Returns
+    -------
+    Spaced
+        Its length is known at once; its values are made when a sweep knows the field's unit.
+
     Examples
     --------
     >>> linspace("0.1 TB/s", "0.3 TB/s", 3).values("B/s", "axis")
@@ -88,7 +87,19 @@ def linspace(start: Number | str, stop: Number | str, num: int) -> Spaced:
 
 
 def logspace(start: Number | str, stop: Number | str, num: int) -> Spaced:
-    """Return an axis whose neighbours differ by a constant factor, limits included (see `linspace`)."""
+    """Return an axis whose neighbours differ by a constant factor, limits included.
+
+    Parameters
+    ----------
+    start, stop : number or str
+        As for `linspace`; above 0.
+    num : int
+        Number of points.
+
+    Returns
+    -------
+    Spaced
+    """
     return Spaced(start, stop, num, log=True)
 
 
@@ -162,23 +173,6 @@ class Axis:
         return len(self.columns[0].values)
 
 
-def exact(value: float) -> float:
-    """Return the value rounded to 14 significant digits; whole numbers below 2**50 are kept as they are.
-
-    ``0.1 * 3`` and ``0.3`` become the same float, so axes made in different ways are equal or clearly different.
-    """
-    if value.is_integer() and abs(value) < 2**50:
-        return value
-    return float(f"{value:.{DIGITS - 1}e}")
-
-
-def written(value: object, unit: str) -> object:
-    """Return an SI value the way `Scenario.with_` takes it: exact text for a quantity, else the value itself."""
-    if unit in PLAIN or not isinstance(value, int | float):
-        return value
-    return units.format(value, unit)
-
-
 def full_path(path: str) -> str:
     """Return the path with its head: ``memory.hbm.size`` is short for ``npu.memory.hbm.size``."""
     path = path.strip()
@@ -228,7 +222,7 @@ def field_of(path: str, card: NpuSpec | None) -> Field | None:
 
 def as_numbers(given: Sequence[object] | Spaced | np.ndarray, unit: str, where: str) -> list[Number]:
     """Return exact SI values; whole numbers of fields without a unit as int."""
-    raw = given.values(unit, where) if isinstance(given, Spaced) else [_number(value, unit, where) for value in given]
+    raw = given.values(unit, where) if isinstance(given, Spaced) else [number(value, unit, where) for value in given]
     return [int(v) if unit in PLAIN and v.is_integer() else v for v in raw]
 
 
@@ -266,23 +260,3 @@ def _label(value: object) -> str | bool:
     if isinstance(value, bool):
         return value
     return str(getattr(value, "name", None) or getattr(value, "path", None) or value)
-
-
-def _number(value: object, unit: str, where: str) -> float:
-    """Return one value in SI units, exactly: text is parsed, a number is taken as SI."""
-    if isinstance(value, str):
-        number = _plain(value, where) if unit in PLAIN else units.parse(value, unit, where)
-    elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        number = float(value)
-    else:
-        raise Refused(where, f"{value!r} is not a value of this field", f"give a number or text with a unit ({unit or 'none'})")
-    if not math.isfinite(number):
-        raise Refused(where, f"{value!r} is not finite", "give a finite value")
-    return exact(float(number))
-
-
-def _plain(text: str, where: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise Refused(where, f"{text!r} is not a number", "this field has no unit: give a plain number") from None

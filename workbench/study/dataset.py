@@ -13,9 +13,9 @@ import xarray as xr
 
 from workbench.cost.cost import Bound, Evidence
 from workbench.errors import Note, Refused, WorkbenchError
-from workbench.study.axes import written
 from workbench.study.compare import ACCOUNT
 from workbench.study.space import Space
+from workbench.study.values import written
 
 VALID = "valid"
 
@@ -181,6 +181,11 @@ def changes_at(dataset: xr.Dataset, **at: int) -> dict[str, object]:
         From `sweep`, or read back from its file.
     **at : int
         Position along every axis (``**{"npu.cores": 3}``); axes left out take position 0.
+
+    Returns
+    -------
+    dict
+        Path to value, quantities as text.
     """
     cell = dataset.isel({dim: at.get(str(dim), 0) for dim in dataset["step_time"].dims})
     out = {}
@@ -192,7 +197,17 @@ def changes_at(dataset: xr.Dataset, **at: int) -> dict[str, object]:
 
 
 def ratio(base: xr.Dataset, candidate: xr.Dataset) -> xr.DataArray:
-    """Return base over candidate step time of two sweeps on exactly the same axes (> 1: the candidate is faster).
+    """Return base over candidate step time of two sweeps on exactly the same axes.
+
+    Parameters
+    ----------
+    base, candidate : Dataset
+        From `sweep`.
+
+    Returns
+    -------
+    DataArray
+        Above 1 where the candidate is faster [1].
 
     Raises
     ------

@@ -55,6 +55,28 @@ class Facts(Document):
     memset: int
     comm_kernels: int
     per_stream: dict[str, dict[str, int]] = Field(description="by device/stream")
+    total_gpu_dur_ns: int
+    total_kernel_dur_ns: int
+    gpu_span_ns: int
+    busy_ns: int = Field(description="union over streams of kernels, copies and sets")
+    idle_ns: int
+    compute_ns: int = Field(description="union of kernels that are no communication by name")
+    comm_ns: int = Field(description="union of communication kernels by name; *_by_args: by arguments first")
+    mem_ns: int
+    comm_overlap_compute_ns: int
+    exposed_comm_ns: int
+    gpu_with_correlation: int
+    gpu_matched_to_runtime: int
+    distinct_gpu_correlations: int
+    runtime_dup_correlations: int
+    max_gpu_events_per_correlation: int
+    launch_before_kernel_violations: int
+    same_stream_overlaps: int
+    max_same_stream_overlap_ns: int
+    rank: int | None
+    world_size: int | None
+    base_time_ns: int | None
+    displayTimeUnit: str | None
 
 
 class InspectDocument(Document):

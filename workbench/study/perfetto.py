@@ -52,7 +52,14 @@ def perfetto(predictions: Mapping[str, Prediction]) -> dict[str, Any]:
 
 
 def write_perfetto(path: str | os.PathLike[str], predictions: Mapping[str, Prediction]) -> None:
-    """Write `perfetto` to a file; gzip where its name ends in ``.gz``.
+    """Write measured and predicted timelines as Chrome trace JSON, which Perfetto opens.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; compressed where its name ends in ``.gz``.
+    predictions : mapping of label to Prediction
+        See `perfetto`.
 
     Raises
     ------

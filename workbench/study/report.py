@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from workbench.study.documents import (
     CheckDocument,
     CoverageDocument,
     Document,
+    Facts,
     InspectDocument,
     LagDocument,
     NoteDocument,
@@ -33,6 +36,8 @@ from workbench.study.documents import (
 )
 from workbench.study.prediction import Prediction
 from workbench.study.shares import bound_shares, coverage, row_totals
+from workbench.trace.facts import facts
+from workbench.trace.trace import Trace
 
 __all__ = [
     "AccountDocument",
@@ -41,6 +46,7 @@ __all__ = [
     "CheckDocument",
     "CoverageDocument",
     "Document",
+    "Facts",
     "InspectDocument",
     "LagDocument",
     "NoteDocument",
@@ -50,6 +56,7 @@ __all__ = [
     "StepDocument",
     "SweepDocument",
     "UnpricedDocument",
+    "inspect_document",
     "note_documents",
     "prediction_document",
     "schema",
@@ -61,6 +68,13 @@ __all__ = [
 def note_documents(notes: tuple[Note, ...] | list[Note]) -> list[NoteDocument]:
     """Return notes as documents."""
     return [NoteDocument(code=n.code, where=n.where, count=n.count, text=n.text, fix=n.fix) for n in notes]
+
+
+def inspect_document(trace: Trace, typed: Sequence[str] = ()) -> InspectDocument:
+    """Return the facts of every file of a trace, by the path as typed."""
+    names = {str(Path(path)): path for path in typed}
+    found = {names.get(path, path): Facts.model_validate(values) for path, values in facts(trace).items()}
+    return InspectDocument(traces=found, notes=note_documents(trace.notes))
 
 
 def prediction_document(prediction: Prediction) -> PredictionDocument:

@@ -1,0 +1,80 @@
+"""What a person reads in a terminal: complete, and at most 100 columns."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from workbench.study.axes import linspace
+from workbench.study.predict import predict
+from workbench.study.report import inspect_document, prediction_document
+from workbench.study.sweep import sweep
+from workbench.study.terminal import facts_text, percent, prediction_text, seconds, sweep_text
+
+
+def shown(parts) -> str:
+    console = Console(file=io.StringIO(), width=100, highlight=False, markup=False)
+    for part in parts:
+        console.print(part)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= 100
+    return text
+
+
+def test_a_prediction_shows_headline_account_evidence_operators_and_lags(prediction):
+    text = shown(prediction_text("step.json", prediction_document(prediction)))
+    wanted = (
+        "measured",
+        "predicted",
+        "speed-up",
+        "npu-x",
+        "exposed communication",
+        "rests on",
+        "whose shapes are recorded",
+        "largest operators",
+    )
+    assert not [words for words in wanted if words not in text]
+    assert prediction.table.name[int(prediction.operators()["operator"][0])] in text
+
+
+def test_an_identity_replay_does_not_speak_of_coverage(scenario):
+    text = shown(prediction_text("step.json", prediction_document(predict(replace(scenario, npu=None)))))
+    assert "replayed as measured" in text
+    assert "not priced" not in text
+
+
+def test_names_with_brackets_are_shown_as_they_are(prediction):
+    """Rich reads [red] as markup; operator names are full of brackets."""
+    name = "void kernel[bold](float*)"
+    table = replace(prediction.table, name=(name,) * len(prediction.table))
+    assert name in shown(prediction_text("[step].json", prediction_document(replace(prediction, table=table))))
+
+
+def test_facts_and_their_notes(workload):
+    text = shown(facts_text(inspect_document(workload.trace)))
+    assert "kernels" in text
+    assert "device work by device/stream" in text
+
+
+def test_a_line_of_cells_shows_the_gain_of_each_step_and_a_grid_the_fastest(scenario):
+    line = shown(sweep_text(sweep(scenario, {"npu.memory.hbm.bandwidth": linspace("0.8 TB/s", "6.4 TB/s", 4)}, progress=False)))
+    assert "gain" in line
+    assert "6.4 TB/s" in line
+    grid = shown(sweep_text(sweep(scenario, {"npu.cores": [8, 8.5, 16], "host_factor": [1, 2]}, progress=False)))
+    assert "fastest" in grid
+    assert "2 invalid" in grid
+
+
+def test_numbers_without_a_value():
+    assert (seconds(None), seconds(float("nan")), percent(None), seconds(-1e-6)) == ("-", "-", "-", "-1 us")
+    assert seconds(0.0123456) == "12.35 ms"
+    assert percent(0.1234) == "12.3 %"
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_top_limits_the_rows(prediction, most):
+    text = shown(prediction_text("step.json", prediction_document(prediction), most))
+    assert f"largest operators ({min(most, len(prediction.table))} of {len(prediction.table)}" in text
