@@ -6,17 +6,18 @@ import numpy as np
 
 from workbench.errors import Note
 from workbench.graph.assemble import assemble
-from workbench.graph.calls import Call
+from workbench.graph.blocking import blocking_calls, launch_queue
 from workbench.graph.edges import collect
 from workbench.graph.graph import Graph
 from workbench.graph.host import host_nodes
-from workbench.graph.links import Links, link
-from workbench.graph.nodes import columns
+from workbench.graph.links import link
+from workbench.graph.nodes import columns, device_kinds
 from workbench.graph.rows import Rows, select
 from workbench.graph.steps import complete, marks, measured
 from workbench.graph.units import price_units
 from workbench.graph.waits import event_edges, host_waits, sync_records
 from workbench.operators.table import OpTable
+from workbench.trace.comm import comm
 from workbench.trace.trace import Trace
 
 
@@ -41,16 +42,18 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     correlation = trace.events.correlation[rows.calls.event]
     links = link(rows, rows.thread_rank[rows.calls.thread], correlation)
     records = sync_records(trace, rows.origin)
-    waits, wait_notes = host_waits(rows, links, records, correlation, blocking_copies(trace, rows, links))
+    blocking = blocking_calls(trace, rows, links)
+    queue = launch_queue(rows, links, blocking)
+    waits, wait_notes = host_waits(rows, links, records, correlation, blocking)
     events, event_notes = event_edges(rows, links, records, correlation)
-    steps, step_notes = marks(trace, rows)
-    host = host_nodes(rows, links, waits, steps, self_time=not len(rows.device.start))
+    steps = marks(trace, rows)
+    host = host_nodes(rows, links, queue, waits, steps, self_time=not len(rows.device.start))
     table, op, unit, _ = price_units(trace, _cleaned(trace, rows))
-    nodes = columns(rows, links, host, steps, table, op, unit)
-    edges, edge_notes = collect(rows, links, waits, events, host, steps, nodes)
+    nodes = columns(rows, links, host, steps, device_kinds(op[rows.device.event], table, comm(trace)[rows.device.event]), op, unit)
+    edges, edge_notes = collect(rows, links, queue, waits, events, host, steps, nodes)
     ok, complete_notes = complete(steps, rows, links)
     seconds = measured(steps, nodes.step[nodes.first_device :], rows.device.end)
-    notes = (*rows.notes, *links.notes, *wait_notes, *event_notes, *step_notes, *edge_notes, *complete_notes, *_rank_note(trace))
+    notes = (*rows.notes, *links.notes, *wait_notes, *event_notes, *edge_notes, *complete_notes, *_rank_note(trace))
     return assemble(nodes, edges, steps, seconds, ok, notes), table
 
 
@@ -67,15 +70,3 @@ def _rank_note(trace: Trace) -> list[Note]:
     return [
         Note("ranks-not-linked", "graph", len(trace.ranks), "ranks are replayed side by side: collectives are not yet matched across ranks")
     ]
-
-
-def blocking_copies(trace: Trace, rows: Rows, links: Links) -> np.ndarray:
-    """Bool [calls]: copy calls that return only when the copy is done.
-
-    Synchronous copy calls, and asynchronous ones between the device and pageable host memory, which the driver stages.
-    """
-    sync = rows.role == Call.COPY_SYNC
-    pageable = np.array(["Pageable" in s for s in trace.strings], dtype=bool)
-    work = links.last_row
-    name = trace.events.name[rows.device.event[work]] if len(rows.device.event) else np.zeros(len(work), dtype=np.int32)
-    return (work >= 0) & (sync | ((rows.role == Call.COPY) & pageable[name]))

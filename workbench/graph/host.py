@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.graph import kernels
+from workbench.graph.blocking import Queue
 from workbench.graph.graph import NodeKind
 from workbench.graph.handover import Handovers, handovers
 from workbench.graph.links import NEVER, Links
@@ -48,7 +49,7 @@ class Pieces:
     call: np.ndarray  # int32, row in Rows.calls (-1: none; -2 - s: mark of step s)
 
 
-def host_nodes(rows: Rows, links: Links, waits: HostWaits, marks: Marks, *, self_time: bool) -> HostNodes:
+def host_nodes(rows: Rows, links: Links, queue: Queue, waits: HostWaits, marks: Marks, *, self_time: bool) -> HostNodes:
     """Lay out every host thread.
 
     Parameters
@@ -58,7 +59,7 @@ def host_nodes(rows: Rows, links: Links, waits: HostWaits, marks: Marks, *, self
     self_time : bool
         One node a stretch of innermost operator (recordings without device work) instead of outermost operator.
     """
-    pieces = call_pieces(rows, links, waits)
+    pieces = call_pieces(rows, links, queue, waits)
     busy_ptr, busy_low, busy_high = _busy(rows, pieces)
     given = handovers(busy_ptr, busy_low, busy_high, rows.thread_rank, np.diff(rows.ops.ptr) > 0)
     pieces, beside = _with_marks(_with_holes(pieces, given), marks)
@@ -109,7 +110,7 @@ def _assemble(rows: Rows, pieces: Pieces, given: Handovers, beside, row, ptr, so
     )
 
 
-def call_pieces(rows: Rows, links: Links, waits: HostWaits) -> Pieces:
+def call_pieces(rows: Rows, links: Links, queue: Queue, waits: HostWaits) -> Pieces:
     """Split calls into issue, blocked, waiting and the rest; nested calls count with their self time."""
     calls = rows.calls
     row, begin, finish = kernels.flatten(calls.ptr, calls.start, calls.end)
@@ -129,7 +130,7 @@ def call_pieces(rows: Rows, links: Links, waits: HostWaits) -> Pieces:
     waiting = np.zeros(n, dtype=bool)
     waiting[last[np.unique(waits.call)]] = True
     begin = _moved(calls.thread[row], begin, finish, np.where(launches, links.first[row], NEVER))
-    freed = np.where(launches, links.freed[row], -1)
+    freed = np.where(launches & queue.held[row], queue.freed[row], -1)
     opened = np.where(freed >= 0, np.clip(rows.device.end[freed] if len(rows.device.end) else 0, begin, finish), begin)
     issued = np.where(launches, np.clip(links.first[row], opened, finish), opened)
     resumed = np.where(waiting, np.clip(until[row], issued, finish), finish)

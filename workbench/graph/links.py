@@ -1,4 +1,4 @@
-"""Launch call -> device work: by correlation, and which launch calls a full queue blocked."""
+"""Launch call -> device work, by correlation."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.errors import Note
-from workbench.graph.calls import Call
 from workbench.graph.rows import Rows
 
-QUEUE_DEPTH = 256
-"""A launch is only taken for blocked when at least this many launches are outstanding on its stream (real queues hold about 1 000)."""
-BLOCKED = 8.0
-"""... and when it lasts at least this many times the median launch of its thread."""
 NEVER = np.int64(2**61)
 
 
@@ -23,7 +18,7 @@ class Links:
 
     ``first`` and ``last`` are the first start and last end of the device work a call launched [ns] (`NEVER` and -1 when none).
     ``launched_at`` is when each device row was launched: its call's start, or for orphans that of the stream predecessor;
-    it never falls along a lane. ``freed`` is the device row whose end freed the queue slot a blocked call waited for (-1: not blocked).
+    it never falls along a lane.
     """
 
     call: np.ndarray  # int32 [D], row in Rows.calls (-1: orphan)
@@ -31,7 +26,6 @@ class Links:
     last: np.ndarray  # int64 [calls] [ns]
     last_row: np.ndarray  # int32 [calls], device row that ends last (-1: none)
     launched_at: np.ndarray  # int64 [D] [ns]
-    freed: np.ndarray  # int32 [calls]
     notes: tuple[Note, ...]
 
 
@@ -61,7 +55,7 @@ def link(rows: Rows, rank_of_call: np.ndarray, correlation: np.ndarray) -> Links
     orphans = int((call < 0).sum())
     text = "device work without a recorded launch: it follows its stream and the latest host activity"
     notes = (Note("orphan-kernel", "device streams", orphans, text),) if orphans else ()
-    return Links(call, first, last, last_row, at, _blocked(rows, call), notes)
+    return Links(call, first, last, last_row, at, notes)
 
 
 def _match(rows: Rows, rank_of_call: np.ndarray, correlation: np.ndarray) -> np.ndarray:
@@ -86,32 +80,3 @@ def _match(rows: Rows, rank_of_call: np.ndarray, correlation: np.ndarray) -> np.
     found = high > low
     out[want[found]] = order[low[found]]
     return out
-
-
-def _blocked(rows: Rows, call: np.ndarray) -> np.ndarray:
-    """Device row that freed the slot for each blocked launch call (-1: the call was not blocked)."""
-    dev, calls = rows.device, rows.calls
-    freed = np.full(len(calls.start), -1, dtype=np.int32)
-    launches = np.unique(call[call >= 0])
-    length = (calls.end - calls.start).astype(np.float64)
-    typical = np.ones(len(rows.threads))
-    for t in np.unique(calls.thread[launches]):
-        typical[t] = max(1.0, float(np.median(length[launches[calls.thread[launches] == t]])))
-    for lane in range(len(rows.lanes)):
-        part = np.arange(dev.ptr[lane], dev.ptr[lane + 1])
-        part = part[call[part] >= 0]
-        if len(part) <= QUEUE_DEPTH:
-            continue
-        mine = call[part]
-        ended = np.searchsorted(dev.end[part], calls.start[mine], "right")
-        outstanding = np.arange(len(part)) - ended
-        slot = np.searchsorted(dev.end[part], calls.end[mine], "right") - 1
-        slow = length[mine] > BLOCKED * typical[calls.thread[mine]]
-        full = (outstanding >= QUEUE_DEPTH) & slow & (slot >= 0)
-        full[full] &= dev.end[part[slot[full]]] > calls.start[mine[full]]
-        if full.sum() >= 2:
-            deep = outstanding[full]
-            near = np.abs(deep - np.median(deep)) <= 0.1 * np.median(deep)
-            chosen = np.flatnonzero(full)[near]
-            freed[mine[chosen]] = part[slot[chosen]]
-    return freed

@@ -41,11 +41,12 @@ class Nodes:
         return len(self.kind)
 
 
-def columns(rows: Rows, links: Links, host: HostNodes, marks: Marks, table: OpTable, op: np.ndarray, unit: np.ndarray) -> Nodes:
+def columns(rows: Rows, links: Links, host: HostNodes, marks: Marks, device_kind: np.ndarray, op: np.ndarray, unit: np.ndarray) -> Nodes:
     """Put every node of a recording into one set of columns.
 
     Parameters
     ----------
+    device_kind : int8 [D]
     op, unit : int32 [E]
         Row of the table and priced unit of each event (-1: none).
     """
@@ -57,7 +58,6 @@ def columns(rows: Rows, links: Links, host: HostNodes, marks: Marks, table: OpTa
     mark_kind = np.where(beside < count, int(NodeKind.STEP_BEGIN), int(NodeKind.STEP_END))
     first_beside = 1 + len(host.kind)
     first_device = first_beside + len(beside)
-    device_kind = _device_kind(op[dev.event], table)
     recording = threads + len(rows.lanes)
     kind = np.concatenate([[int(NodeKind.ROOT)], host.kind, mark_kind, device_kind]).astype(np.int8)
     start = np.concatenate([[0], host.start, time, dev.start])
@@ -100,10 +100,11 @@ def columns(rows: Rows, links: Links, host: HostNodes, marks: Marks, table: OpTa
     )
 
 
-def _device_kind(op: np.ndarray, table: OpTable) -> np.ndarray:
+def device_kinds(op: np.ndarray, table: OpTable, comm: np.ndarray) -> np.ndarray:
+    """Int8 [D], NodeKind: by the operator each device row is priced by; ``comm`` marks kernels that communicate by argument or name."""
     kind = table.kind[op] if len(op) else np.zeros(0, dtype=np.int8)
     out = np.full(len(op), int(NodeKind.COMPUTE), dtype=np.int8)
-    out[np.isin(kind, COLLECTIVES)] = NodeKind.COMMUNICATION
+    out[comm | np.isin(kind, COLLECTIVES)] = NodeKind.COMMUNICATION
     out[np.isin(kind, (Kind.COPY, Kind.SET))] = NodeKind.COPY
     return out
 

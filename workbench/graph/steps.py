@@ -25,26 +25,19 @@ class Marks:
     rank: np.ndarray  # int32 [S]
 
 
-def marks(trace: Trace, rows: Rows) -> tuple[Marks, list[Note]]:
-    """Return the step windows of a recording."""
+def marks(trace: Trace, rows: Rows) -> Marks:
+    """Return the step windows of a recording (the reader has noted when it has no marks)."""
     steps = trace.steps
     if len(steps):
         begin = steps.start_ns - rows.origin
         thread = np.array([_thread(rows, trace, int(e), int(r)) for e, r in zip(steps.event, steps.rank, strict=True)], dtype=np.int32)
         end = begin + np.maximum(steps.dur_ns, 0)
-        return Marks(steps.number.astype(np.int64), begin, end, steps.event, thread, steps.rank), []
+        return Marks(steps.number.astype(np.int64), begin, end, steps.event, thread, steps.rank)
     high = [part.max() for part in (rows.calls.end, rows.ops.end, rows.device.end) if len(part)]
-    note = Note(
-        "no-step-marks",
-        trace.ranks[0].path if trace.ranks else "",
-        1,
-        "no step marks: the whole recording is one step",
-        "record with prof.step()",
-    )
     whole = np.array([max(high, default=0)], dtype=np.int64)
     one = np.zeros(1, dtype=np.int64)
     rank = np.array([trace.ranks[0].rank if trace.ranks else 0], dtype=np.int32)
-    return Marks(one - 1, one, whole, np.array([-1], dtype=np.int32), np.array([-1], dtype=np.int32), rank), [note]
+    return Marks(one - 1, one, whole, np.array([-1], dtype=np.int32), np.array([-1], dtype=np.int32), rank)
 
 
 def _thread(rows: Rows, trace: Trace, event: int, rank: int) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.errors import Note
+from workbench.graph.blocking import NOISE_NS
 from workbench.graph.calls import WAITING, Call
 from workbench.graph.graph import EdgeKind
 from workbench.graph.links import Links
@@ -106,7 +107,7 @@ def host_waits(
     ----------
     correlation : int64 [calls]
     blocking : bool [calls]
-        Copy calls that return only when their copy is done.
+        Calls that return only when the work they launched is done.
     """
     launched = Launched(rows, links)
     call_rank = rows.thread_rank[rows.calls.thread]
@@ -117,19 +118,25 @@ def host_waits(
     }
     record_call = _by_correlation(call_rank, correlation, rows.role == Call.RECORD)
     out: list[tuple[int, int, int]] = []
-    contradicted = inferred = 0
+    contradicted = inferred = noisy = 0
     for i in np.flatnonzero(np.isin(rows.role, WAITING)).tolist():
         k = stated.get((int(call_rank[i]), int(correlation[i])), -1) if correlation[i] >= 0 else -1
         awaited, kind = _awaited(launched, rows, records, record_call, i, k, int(call_rank[i]))
         inferred += kind == EdgeKind.SYNC_INFERRED and bool(awaited)
         end = int(rows.calls.end[i])
         for row in awaited:
-            done = launched.ended(row, end)
+            late = int(rows.device.end[row]) > end
+            noise = late and rows.device.end[row] <= end + NOISE_NS and rows.device.start[row] < end
+            done = row if noise else launched.ended(row, end)
             contradicted += done != row
+            noisy += noise
             if done >= 0:
                 out.append((i, done, kind))
     copies = np.flatnonzero(blocking & (links.last_row >= 0))
-    out += [(int(i), int(links.last_row[i]), int(EdgeKind.SYNC)) for i in copies if links.last[i] <= rows.calls.end[i]]
+    copies = copies[
+        (links.last[copies] <= rows.calls.end[copies] + NOISE_NS) & (rows.device.start[links.last_row[copies]] < rows.calls.end[copies])
+    ]
+    out += [(int(i), int(links.last_row[i]), int(EdgeKind.SYNC)) for i in copies]
     notes = []
     if inferred:
         notes.append(
@@ -138,6 +145,16 @@ def host_waits(
                 "host threads",
                 int(inferred),
                 "synchronising calls without a record: what they wait for follows from launch order",
+            )
+        )
+    noisy += int((links.last[copies] > rows.calls.end[copies]).sum())
+    if noisy:
+        notes.append(
+            Note(
+                "clock-noise",
+                "host threads",
+                noisy,
+                "work that ends less than 0.1 ms after the call that waits for it: clocks of host and device differ",
             )
         )
     if contradicted:
@@ -209,7 +226,7 @@ def event_edges(rows: Rows, links: Links, records: SyncRecords, correlation: np.
 
 
 def _inferred(rows: Rows, links: Links, told: set[int]) -> set[tuple[int, int, int]]:
-    """Edges of wait calls no record explains: from the work launched last before a record call to the work launched next after the wait call.
+    """Edges of wait calls no record explains: from the work launched last before a record call to that launched next after the wait call.
 
     The record is the latest on the thread whose work runs on another stream than the waiting one, had ended when that started, and is not
     already taken by another wait of the same work.
