@@ -1,0 +1,73 @@
+"""Matrix products on tiles: GEMM and batched GEMM, and whatever reduces to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.cost import kernels
+from workbench.cost.cost import Bound
+from workbench.cost.pack import Cards
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Times of U operators on S cards, in the layout of `OpCost`."""
+
+    seconds: np.ndarray  # [U, S] [s]
+    resource: np.ndarray  # [U, S, len(Bound)] [s]
+    level: np.ndarray  # [U, S, 3] [B]
+
+
+def empty(rows: int, cards: int) -> Priced:
+    """Return a Priced of zeros."""
+    return Priced(np.zeros((rows, cards)), np.zeros((rows, cards, len(Bound))), np.zeros((rows, cards, 3)))
+
+
+def products(
+    shape: np.ndarray,
+    operand: np.ndarray,
+    column: np.ndarray,
+    cards: Cards,
+    total: np.ndarray | None = None,
+    copies: tuple[float, float] = (np.inf, np.inf),
+    tile: tuple[int, int, int] | None = None,
+) -> tuple[Priced, np.ndarray]:
+    """Price matrix products by the best feasible tiling (models.md section 1; sources in `kernels`).
+
+    Parameters
+    ----------
+    shape : ndarray, shape (U, 4)
+        batch, m, n, k.
+    operand : ndarray, shape (U, 3)
+        Bytes an element of A, B and C [B].
+    column : ndarray of int, shape (U,)
+        Index into ``cards.dtypes``.
+    cards : Cards
+        S packed cards.
+    total : ndarray, shape (U, 3), optional
+        Distinct bytes of A, B and C where they are not the plain products (implicit GEMM) [B].
+    copies : tuple of float
+        How many working sets, and how many outputs, compete for the shared level between two uses; infinite: nothing stays (cold).
+    tile : tuple of int, optional
+        Fixed tm, tn and split of K instead of the search.
+
+    Returns
+    -------
+    Priced, ndarray of shape (U, S, 3)
+        Times, and the chosen tm, tn, split.
+    """
+    rows, size = len(shape), len(cards.specs)
+    shape = np.ascontiguousarray(shape, dtype=np.float64)
+    operand = np.ascontiguousarray(operand, dtype=np.float64)
+    batch, m, n, k = shape.T
+    if total is None:
+        total = np.stack((batch * m * k, batch * k * n, batch * m * n), axis=1) * operand
+    out, choice = empty(rows, size), np.zeros((rows, size, 3))
+    kernels.tile_rows(
+        shape, operand, np.ascontiguousarray(total, dtype=np.float64), np.tile(np.asarray(copies, dtype=np.float64), (rows, 1)),
+        np.ascontiguousarray(column, dtype=np.int64), cards.matrix, np.asarray(tile or (0, 0, 0), dtype=np.float64),
+        out.seconds, out.resource, out.level, choice,
+    )  # fmt: skip
+    return out, choice

@@ -1,0 +1,181 @@
+"""Cards as arrays: what the models read of a spec, packed once a card and dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.cost import kernels
+from workbench.hardware.spec import NpuSpec
+from workbench.operators.table import Dtype
+
+SUBSTITUTES: dict[str, tuple[str, ...]] = {
+    "tf32": ("tf32", "fp32"),
+    "fp16": ("fp16", "bf16", "fp32"),
+    "bf16": ("bf16", "fp16", "fp32"),
+    "fp8": ("fp8", "fp16", "bf16", "fp32"),
+    "int8": ("int8", "fp16", "bf16", "fp32"),
+    "uint8": ("int8", "fp16", "bf16", "fp32"),
+    "int4": ("int4", "int8", "fp16", "bf16", "fp32"),
+    "fp32": ("fp32",),
+    "fp64": ("fp64",),
+    "unknown": ("fp32",),
+}
+"""What a matrix product runs as where a card lacks its dtype, best first; ``fp32`` may run on the vector unit."""
+
+DEFAULT_COMPUTE = 0.80  # median of the fitted cards whose power limit does not bind (A100, H200, V100), see `calibrate`
+DEFAULT_MEMORY = 0.80
+SHARED_EFFICIENCY = 0.6  # sustained over theoretical shared-level bandwidth, common to the fitted cards
+SHARED_USABLE = 0.8  # part of the shared level that holds operands
+STEP_CYCLES = 200.0  # cycles of one software-pipelined step of a dot-product array (operand load, multiply, synchronise)
+UNLIMITED = 1e30
+
+
+@dataclass(frozen=True)
+class Cards:
+    """S packed cards. ``matrix`` [S, D, kernels.SIZE] has one column a dtype of ``dtypes``; the rest is what vector models read."""
+
+    specs: tuple[NpuSpec, ...]
+    dtypes: tuple[str, ...]  # D
+    runs_as: tuple[tuple[str, ...], ...]  # [S][D]: the dtype a product runs as, "" where it cannot run
+    matrix: np.ndarray
+    vector_rate: np.ndarray  # [S, D] vector operations a second [1/s]
+    special_rate: np.ndarray  # [S] special functions a second [1/s]
+    memory_rate: np.ndarray  # [S, D] sustained outermost bandwidth [B/s]
+    shared_rate: np.ndarray  # [S] sustained shared-level bandwidth [B/s]
+    launch: np.ndarray  # [S, D] kernel overhead [s]
+    latency: np.ndarray  # [S] outermost plus shared latency [s]
+    row_room: np.ndarray  # [S] vector buffer of one core [B]
+    host_rate: np.ndarray  # [S] [B/s], nan where not described
+    host_latency: np.ndarray  # [S] [s]
+
+
+def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
+    """Pack cards for the models.
+
+    Parameters
+    ----------
+    specs : sequence of NpuSpec, length S
+    dtypes : sequence of str, length D
+        Dtype names that occur in the workload.
+
+    Returns
+    -------
+    Cards
+    """
+    size = (len(specs), len(dtypes))
+    matrix = np.zeros((*size, kernels.SIZE))
+    vector, memory, launch = np.zeros(size), np.zeros(size), np.zeros(size)
+    per_card = np.zeros((6, size[0]))
+    runs_as = []
+    for s, spec in enumerate(specs):
+        names = []
+        common, rest = _common(spec)
+        per_card[:, s] = rest
+        for d, dtype in enumerate(dtypes):
+            name = resolve(spec, dtype)
+            names.append(name)
+            scalars = calibration(spec, name or dtype)
+            matrix[s, d] = _column(spec, name, common, scalars)
+            vector[s, d] = vector_rate(spec, dtype)
+            memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * scalars[1]
+            launch[s, d] = scalars[2]
+        runs_as.append(tuple(names))
+    shared, special, latency, room, host_rate, host_latency = per_card
+    return Cards(
+        tuple(specs), tuple(dtypes), tuple(runs_as), matrix, vector, special, memory, shared, launch, latency, room, host_rate, host_latency
+    )
+
+
+def dtype_name(code: int) -> str:
+    """Return the dtype's name as spec files spell it."""
+    return Dtype(code).name.lower()
+
+
+def resolve(spec: NpuSpec, dtype: str) -> str:
+    """Return the dtype a matrix product runs as on a card: itself, a stated substitute, or "" where nothing fits."""
+    for name in SUBSTITUTES.get(dtype, ("fp32",)):
+        if name in spec.matrix.rate or (name in ("fp32", "fp64") and name in spec.vector.rate):
+            return name
+    return ""
+
+
+def vector_rate(spec: NpuSpec, dtype: str) -> float:
+    """Return vector operations a second [1/s]; a dtype without a rate is worked on as fp32 (integers: int32, else fp32)."""
+    rates = spec.vector.rate
+    chain = (dtype, "int32", "fp32") if dtype.startswith(("int", "uint", "bool")) else (dtype, "fp32")
+    rate = next((rates[name] for name in chain if name in rates), max(rates.values(), default=1.0))
+    return spec.cores * spec.vector.lanes * rate * spec.clock
+
+
+def calibration(spec: NpuSpec, dtype: str) -> tuple[float, float, float, float]:
+    """Return compute efficiency, memory efficiency, kernel overhead [s] and error of a dtype; nan error where nothing was fitted.
+
+    A dtype without its own fit takes that of its nearest relative on the same card (fp16 <-> bf16, tf32 and 8-bit from them).
+    """
+    for name in (dtype, *{"bf16": ("fp16",), "fp16": ("bf16",)}.get(dtype, ("bf16", "fp16"))):
+        found = spec.calibration.get(name)
+        if found is not None and (name == dtype or dtype not in ("fp32", "fp64")):
+            return found.compute, found.memory, found.launch, found.error
+    return DEFAULT_COMPUTE, DEFAULT_MEMORY, spec.runtime.launch_overhead, math.nan
+
+
+def levels(spec: NpuSpec) -> tuple[str | None, str | None, str]:
+    """Return the names of the staging level of a core, the shared level (None: the outermost serves cores directly) and the outermost."""
+    names = list(spec.memory)
+    chip = [name for name in names if spec.memory[name].scope == "chip"]
+    local = [name for name in names if spec.memory[name].scope != "chip" and name != spec.vector.buffer]
+    staging = spec.matrix.staging or (local[-1] if local else None)
+    return staging, (chip[-2] if len(chip) > 1 else None), names[-1]
+
+
+def _room(spec: NpuSpec, level: str | None, halve: bool = True) -> float:
+    if level is None:
+        return UNLIMITED
+    memory = spec.memory[level]
+    return memory.size / 2.0 if halve and memory.double_buffer else memory.size
+
+
+def _common(spec: NpuSpec) -> tuple[np.ndarray, tuple[float, ...]]:
+    """Return the dtype-independent columns and (shared rate, special rate, latency, row room, host rate, host latency)."""
+    staging, shared, outer = levels(spec)
+    matrix, card = spec.matrix, np.zeros(kernels.SIZE)
+    shared_rate = min(spec.bandwidth(shared) * SHARED_EFFICIENCY, UNLIMITED) if shared else spec.bandwidth(outer)
+    write_rate = min(spec.bandwidth(shared, True) * SHARED_EFFICIENCY, UNLIMITED) if shared else spec.bandwidth(outer)
+    flow = {"os": kernels.OS, "ws": kernels.WS, "is": kernels.IS}.get(matrix.dataflow, kernels.CUBE)
+    quantum = matrix.tile_quantum or (matrix.rows, matrix.cols, matrix.depth)
+    latency = spec.memory[shared].latency if shared else 0.0
+    card[:21] = (
+        spec.cores, spec.power.sustained_clock or spec.clock, 0.0, matrix.rows, matrix.cols, matrix.arrays_per_core, flow, *quantum,
+        _room(spec, matrix.accumulator or staging), _room(spec, staging, False), _room(spec, matrix.operand_a), _room(spec, matrix.operand_b),
+        min(spec.bandwidth(staging), UNLIMITED) if staging else UNLIMITED, spec.memory[shared].multicast if shared else 1.0,
+        STEP_CYCLES if matrix.dataflow == "dot" else spec.runtime.issue, latency, spec.memory[outer].latency,
+        shared_rate, write_rate,
+    )  # fmt: skip
+    card[kernels.RATE_MEMORY] = spec.bandwidth(outer)
+    card[kernels.SHARED] = spec.memory[shared].size * SHARED_USABLE if shared else 0.0
+    card[kernels.SPLIT] = spec.runtime.split_k
+    card[kernels.STATIC] = 1.0
+    host = spec.host
+    special = spec.vector.special * spec.cores * spec.clock
+    room = spec.memory[spec.vector.buffer].size if spec.vector.buffer else _room(spec, staging, False)
+    return card, (
+        shared_rate, special, latency + spec.memory[outer].latency, room, host.bandwidth if host else math.nan, host.latency if host else 0.0,
+    )  # fmt: skip
+
+
+def _column(spec: NpuSpec, name: str, common: np.ndarray, scalars: tuple[float, float, float, float]) -> np.ndarray:
+    card = common.copy()
+    card[kernels.ETA_COMPUTE], card[kernels.ETA_MEMORY], card[kernels.LAUNCH] = scalars[:3]
+    rate = spec.matrix.rate.get(name)
+    if rate is not None:
+        card[kernels.MACS] = spec.matrix.macs_per_cycle * rate
+    else:  # multiply-adds on the vector unit, in blocks of registers
+        card[kernels.MACS] = spec.vector.lanes * spec.vector.rate.get(name, 1.0)
+        card[kernels.IS_VECTOR], card[kernels.FLOW] = 1.0, kernels.CUBE
+        card[kernels.QM], card[kernels.QN], card[kernels.QK] = 16.0, 16.0, 1.0
+        card[kernels.BUFFER_A] = card[kernels.BUFFER_B] = UNLIMITED
+    return card
