@@ -101,6 +101,8 @@ class Program:
     call_ns: int = 1_000  # any other runtime call's own work
     return_ns: int = 2_000  # from the end of device work to the return of a call that waits for it
     handover_ns: int = 5_000  # from a signal to the awaiting thread's next action
+    gap_ns: int = 0  # from the end of a stream's work to the earliest start of its next
+    wait_ns: int = 0  # from an event's completion to the earliest start of work on a stream that stood waiting for it
     queue_depth: int = 1_024  # launches a stream's queue holds, the running one included
 
     def edited(self, change: Callable[[Action], Action | None]) -> Program:

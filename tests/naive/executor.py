@@ -71,6 +71,7 @@ class Machine:
         self._order = 0
         self._queues: dict[int, deque[Item]] = {}
         self._busy: dict[int, bool] = {}
+        self._free: dict[int, int] = {}  # earliest start of a stream's next work [ns]
         self._unfinished: dict[int, int] = {}  # launches of a stream that still hold a slot
         self._slot: dict[int, Flag] = {}
         self._events: dict[str, Recorded] = {}
@@ -206,10 +207,11 @@ class Machine:
         while queue and not self._busy.get(stream):
             item = queue[0]
             if item.needs is not None and not item.needs.done:
-                self._when(item.needs, partial(self._advance, stream))
+                self._when(item.needs, partial(self._released, stream))
                 return
-            if item.ready_ns > self.now:
-                self._at(item.ready_ns, partial(self._advance, stream))
+            ready = item.ready_ns if item.row is None else max(item.ready_ns, self._free.get(stream, 0))
+            if ready > self.now:
+                self._at(ready, partial(self._advance, stream))
                 return
             queue.popleft()
             if item.row is not None:
@@ -218,10 +220,15 @@ class Machine:
             elif item.completes is not None:
                 self._fire(item.completes)
 
+    def _released(self, stream: int) -> None:
+        """Go on with a stream that stood waiting for an event."""
+        self._free[stream] = max(self._free.get(stream, 0), self.now + self.program.wait_ns)
+        self._advance(stream)
+
     def _finish(self, stream: int, item: Item) -> None:
         assert item.row is not None
         assert item.completes is not None
-        item.row.end_ns, self._busy[stream] = self.now, False
+        item.row.end_ns, self._busy[stream], self._free[stream] = self.now, False, self.now + self.program.gap_ns
         self.rows.append(item.row)
         self._unfinished[stream] -= 1
         self._fire(item.completes)

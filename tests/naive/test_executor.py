@@ -77,6 +77,17 @@ def test_event_synchronisation_and_a_record_that_was_never_made() -> None:
     assert [row.end_ns - row.start_ns for row in rows if row.name == "cudaEventSynchronize"] == [26, 2]
 
 
+def test_gaps_of_the_device() -> None:
+    """By hand, with a gap of 6 and an event latency of 7: a runs 15-115, b 121-131; the record (20-22) completes at 131.
+
+    c on stream 20 is queued at 34, released at 131 and starts at 138. A stream that is behind anyway waits for no latency:
+    d is launched after b has ended (work until 134, wait call until 136, queued 146), and starts at 151.
+    """
+    main = (Launch("a", 7, 100), Launch("b", 7, 10), Record("e", 7), Wait("e", 20), Launch("c", 20, 5))
+    rows = execute(Program({"main": (*main, Work(100), Wait("e", 8), Launch("d", 8, 5))}, gap_ns=6, wait_ns=7, **HAND))
+    assert schedule(rows) == [("a", 15, 115), ("b", 121, 131), ("c", 138, 143), ("d", 151, 156)]
+
+
 def test_a_deadlock_is_said() -> None:
     with pytest.raises(RuntimeError, match="never ends"):
         execute(Program({"main": (Await("nobody"),)}))
