@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.graph.calls import Call
-from workbench.graph.links import Links
+from workbench.graph.links import NEVER, Links
 from workbench.graph.rows import Rows
 from workbench.trace.trace import Trace
 
@@ -55,6 +55,34 @@ def _blocks(rows: Rows, links: Links, mine: np.ndarray) -> bool:
     return bool(inside >= 0.9 and np.subtract(*np.percentile(after, [90, 10])) < SPREAD * wide)
 
 
+def issued_by(trace: Trace, rows: Rows, links: Links, blocking: np.ndarray) -> np.ndarray:
+    """Int64 [calls] [ns]: moment by which a launch call has issued its work, whatever the work then waits for (`NEVER`: no limit).
+
+    A blocking call on a busy stream waits inside the call: its issue part is that of the same call on an idle stream,
+    or a usual launch of its thread.
+    """
+    calls, dev = rows.calls, rows.device
+    out = np.full(len(calls.start), NEVER)
+    mine = np.flatnonzero(blocking & (links.first < NEVER))
+    if not len(mine):
+        return out
+    first_row = np.full(len(calls.start), -1)
+    linked = np.flatnonzero(links.call >= 0)[::-1]
+    first_row[links.call[linked]] = linked
+    row = first_row[mine]
+    before = np.where((row > 0) & (dev.lane[row - 1] == dev.lane[row]), dev.end[row - 1], 0)
+    busy = before > calls.start[mine]
+    length = (calls.end - calls.start).astype(np.float64)
+    usual = _typical(rows, np.flatnonzero((links.last_row >= 0) & ~blocking), length)[calls.thread[mine]]
+    group = calls.thread[mine].astype(np.int64) * len(trace.strings) + trace.events.name[calls.event[mine]]
+    for key in np.unique(group[busy]):
+        idle = mine[(group == key) & ~busy]
+        if len(idle):
+            usual[group == key] = np.median(links.first[idle] - calls.start[idle])
+    out[mine[busy]] = calls.start[mine[busy]] + np.maximum(usual[busy], 0).astype(np.int64)
+    return out
+
+
 @dataclass(frozen=True)
 class Queue:
     """Launch queues of finite depth.
@@ -65,9 +93,10 @@ class Queue:
 
     freed: np.ndarray  # int32 [calls]
     held: np.ndarray  # bool [calls]
+    issued_by: np.ndarray  # int64 [calls] [ns], see `issued_by`
 
 
-def launch_queue(rows: Rows, links: Links, blocking: np.ndarray) -> Queue:
+def launch_queue(trace: Trace, rows: Rows, links: Links, blocking: np.ndarray) -> Queue:
     """Find queue depths from held-back launches, and the slot every launch of such a stream needs."""
     dev, calls = rows.device, rows.calls
     freed = np.full(len(calls.start), -1, dtype=np.int32)
@@ -78,7 +107,7 @@ def launch_queue(rows: Rows, links: Links, blocking: np.ndarray) -> Queue:
     for lane in range(len(rows.lanes)):
         part = np.arange(dev.ptr[lane], dev.ptr[lane + 1])
         part = part[links.call[part] >= 0]
-        part = part[np.argsort(links.call[part], kind="stable")]
+        part = part[np.argsort(calls.start[links.call[part]], kind="stable")]
         call = links.call[part]
         if len(part) <= DEEP:
             continue
@@ -97,7 +126,7 @@ def launch_queue(rows: Rows, links: Links, blocking: np.ndarray) -> Queue:
         deep = np.arange(len(part)) >= usual
         freed[call[deep]] = row_by_end[np.arange(len(part))[deep] - int(usual)]
         freed[call[agree]] = row_by_end[slot[agree]]
-    return Queue(freed, held)
+    return Queue(freed, held, issued_by(trace, rows, links, blocking))
 
 
 def _typical(rows: Rows, launches: np.ndarray, length: np.ndarray) -> np.ndarray:

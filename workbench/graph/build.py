@@ -43,7 +43,7 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     links = link(rows, rows.thread_rank[rows.calls.thread], correlation)
     records = sync_records(trace, rows.origin)
     blocking = blocking_calls(trace, rows, links)
-    queue = launch_queue(rows, links, blocking)
+    queue = launch_queue(trace, rows, links, blocking)
     waits, wait_notes = host_waits(rows, links, records, correlation, blocking)
     events, event_notes = event_edges(rows, links, records, correlation)
     steps = marks(trace, rows)

@@ -132,7 +132,7 @@ def call_pieces(rows: Rows, links: Links, queue: Queue, waits: HostWaits) -> Pie
     begin = _moved(calls.thread[row], begin, finish, np.where(launches, links.first[row], NEVER))
     freed = np.where(launches & queue.held[row], queue.freed[row], -1)
     opened = np.where(freed >= 0, np.clip(rows.device.end[freed] if len(rows.device.end) else 0, begin, finish), begin)
-    issued = np.where(launches, np.clip(links.first[row], opened, finish), opened)
+    issued = np.where(launches, np.clip(np.minimum(links.first, queue.issued_by)[row], opened, finish), opened)
     resumed = np.where(waiting, np.clip(until[row], issued, finish), finish)
     rest = np.where(waiting, int(NodeKind.SYNC), np.where(launches, int(NodeKind.LAUNCH_RETURN), int(NodeKind.HOST_CALL)))
     after = np.where(waiting, resumed, issued)
