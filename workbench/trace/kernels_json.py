@@ -22,8 +22,10 @@ FULL = -5  # the scratch buffer is too small
 S_KIND, S_A, S_B, S_SCRATCH, S_ERR, S_WHY = range(6)
 S_EVENTS, S_ARGS, S_FLOWS, S_METAS, S_STRINGS, S_HEAP, S_KEYS = range(6, 13)
 S_RECORDS, S_EMPTY, S_NO_DUR, S_NO_TIME, S_NOT_OBJECT, S_NO_PH, S_COMMA, S_OVERFLOW, S_MISSING = range(13, 22)
+MAX_DEPTH = 512
 S_POS, S_STATE, S_FULL = 22, 23, 24  # S_FULL: which table of `FULL_*` made a function return `GROW`
-S_SIZE = 25
+S_STACK = 25  # open brackets of a nested value
+S_SIZE = 25 + MAX_DEPTH
 FULL_COLUMNS, FULL_ARGS, FULL_FLOWS, FULL_METAS, FULL_STRINGS, FULL_HEAP = range(6)
 
 STRING, INTEGER, FLOAT, LITERAL, NULL, MISSING, NESTED = range(1, 8)
@@ -36,7 +38,6 @@ FIXED = ("", "name", "labels", "process_name", "thread_name", "process_labels")
 # fields of the record being read
 R_PH, R_TS, R_DUR, R_NAME, R_CAT, R_PID, R_TID, R_ID, R_HAS_TS, R_HAS_DUR, R_ARGS, R_FIELDS, R_TIME_BAD = range(13)
 R_SIZE = 13
-MAX_DEPTH = 512
 
 
 class Strings(NamedTuple):
@@ -89,28 +90,31 @@ class MetaRows(NamedTuple):
     value: np.ndarray  # int32
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def skip_space(buf, p, end):
     """Return the first position from p that is not white space."""
-    while p < end and (buf[p] == 32 or buf[p] == 10 or buf[p] == 13 or buf[p] == 9):
+    while p < end:
+        c = buf[np.uint64(p)]  # an unsigned index spares the test for a negative one: this and the loops below are the hot ones
+        if c > 32 or not (c == 32 or c == 10 or c == 13 or c == 9):
+            break
         p += 1
     return p
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _bad(s, p, why):
     s[S_ERR] = p
     s[S_WHY] = why
     return BAD
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _more(s, p):
     s[S_ERR] = p
     return MORE
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _hex(c):
     if 48 <= c <= 57:
         return c - 48
@@ -118,12 +122,12 @@ def _hex(c):
     return c - 87 if 97 <= c <= 102 else -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _string(buf, p, end, s):
     """Read a string whose quote is at p; [a, b) is its inside, S_KIND 1 if it has escapes."""
     q, escaped = p + 1, 0
     while q < end:
-        c = buf[q]
+        c = buf[np.uint64(q)]
         if c == 34:
             s[S_A], s[S_B], s[S_KIND] = p + 1, q, escaped
             return q + 1
@@ -146,12 +150,12 @@ def _string(buf, p, end, s):
     return _more(s, p)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _code(buf, p):
     return (_hex(buf[p]) << 12) | (_hex(buf[p + 1]) << 8) | (_hex(buf[p + 2]) << 4) | _hex(buf[p + 3])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _unescape(buf, a, b, out):
     """Write the UTF-8 of the escaped string [a, b) to out; return its length (lone surrogates become U+FFFD)."""
     n = 0
@@ -178,7 +182,7 @@ def _unescape(buf, a, b, out):
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _utf8(u, out, n):
     if u < 0x80:
         out[n] = u
@@ -199,14 +203,14 @@ def _utf8(u, out, n):
     return n + 4
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _digits(buf, p, b):
     while p < b and 48 <= buf[p] <= 57:
         p += 1
     return p
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def number_kind(buf, a, b):
     """Return INTEGER or FLOAT for a JSON number in [a, b), else 0."""
     p = a + 1 if a < b and buf[a] == 45 else a
@@ -230,7 +234,7 @@ def number_kind(buf, a, b):
     return FLOAT if q == b else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _is_word(buf, a, b, word):
     if b - a != len(word):
         return False
@@ -240,7 +244,7 @@ def _is_word(buf, a, b, word):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _word_kind(buf, a, b):
     """Return the kind of a bare word: a literal, null, a ``nan``/``inf`` spelling, or 0."""
     if _is_word(buf, a, b, b"true") or _is_word(buf, a, b, b"false"):
@@ -254,12 +258,12 @@ def _word_kind(buf, a, b):
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _bare(buf, p, end, s):
     """Read a number, literal or ``nan``/``inf`` word at p; sets S_KIND, S_A, S_B."""
     q = p
     while q < end:
-        c = buf[q]
+        c = buf[np.uint64(q)]
         if not (48 <= c <= 57 or c == 46 or c == 45 or c == 43 or 97 <= (c | 32) <= 122 or c == 35 or c == 95 or c == 40 or c == 41):
             break
         q += 1
@@ -274,7 +278,7 @@ def _bare(buf, p, end, s):
     return q
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _copy(buf, a, b, out, n):
     for i in range(a, b):
         out[n] = buf[i]
@@ -282,14 +286,13 @@ def _copy(buf, a, b, out, n):
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _copy_string(buf, a, b, out, n):
     """Copy a string with its quotes, control characters escaped; the caller left room for 6 bytes each."""
     for i in range(a, b):
         c = buf[i]
         if c < 32:
-            out[n : n + 4] = 48
-            out[n], out[n + 1] = 92, 117
+            out[n], out[n + 1], out[n + 2], out[n + 3] = 92, 117, 48, 48
             out[n + 4] = 48 + (c >> 4)
             out[n + 5] = 48 + (c & 15) if (c & 15) < 10 else 87 + (c & 15)
             n += 6
@@ -299,10 +302,9 @@ def _copy_string(buf, a, b, out, n):
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _nested(buf, p, end, s, out):
     """Read an array or object at p; out holds it as strict JSON without white space, S_A, S_B its range there."""
-    stack = np.empty(MAX_DEPTH, np.uint8)
     depth, n, want = 0, 0, 0  # want: 0 value, 1 value or ], 2 key or }, 3 key, 4 comma or close
     while True:
         p = skip_space(buf, p, end)
@@ -311,8 +313,8 @@ def _nested(buf, p, end, s, out):
         c = buf[p]
         if want == 4:
             if c == 44:
-                want = 3 if stack[depth - 1] == 123 else 0
-            elif c == stack[depth - 1] + 2:
+                want = 3 if s[S_STACK + depth - 1] == 123 else 0
+            elif c == s[S_STACK + depth - 1] + 2:
                 depth -= 1
             else:
                 return _bad(s, p, WHY_COMMA)
@@ -338,7 +340,7 @@ def _nested(buf, p, end, s, out):
         elif c == 123 or c == 91:
             if depth == MAX_DEPTH:
                 return _bad(s, p, WHY_DEPTH)
-            stack[depth] = c
+            s[S_STACK + depth] = c
             depth, want, p = depth + 1, 2 if c == 123 else 1, p + 1
         else:
             q = _string(buf, p, end, s) if c == 34 else _bare(buf, p, end, s)
@@ -364,7 +366,7 @@ def _nested(buf, p, end, s, out):
             return p
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _text(buf, p, end, s, out):
     """Read a string at p and decode it; sets S_KIND, S_A, S_B, S_SCRATCH."""
     q = _string(buf, p, end, s)
@@ -381,7 +383,7 @@ def _text(buf, p, end, s, out):
     return q
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def read_value(buf, p, end, s, out):
     """Read any value at p (white space before it is skipped)."""
     p = skip_space(buf, p, end)
@@ -395,7 +397,7 @@ def read_value(buf, p, end, s, out):
     return _bare(buf, p, end, s)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _integer(buf, a, b):
     """Return (fits, value) of the integer text [a, b)."""
     negative = buf[a] == 45
@@ -408,7 +410,7 @@ def _integer(buf, a, b):
     return True, value if negative else -value
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def nanoseconds(buf, a, b):
     """Return (fits, ns) of a decimal number of microseconds, exact, half away from zero at the fourth decimal."""
     negative = buf[a] == 45
@@ -451,12 +453,12 @@ def nanoseconds(buf, a, b):
     return True, -value if negative else value
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def intern(src, a, b, t, s):
     """Return the number of the string src[a:b], adding it if it is new, or GROW."""
     h = np.uint64(14695981039346656037)
     for i in range(a, b):
-        h = (h ^ np.uint64(src[i])) * np.uint64(1099511628211)
+        h = (h ^ np.uint64(src[np.uint64(i)])) * np.uint64(1099511628211)
     h ^= h >> np.uint64(29)
     mask = len(t.table) - 1
     slot = np.int64(h & np.uint64(mask))
@@ -468,7 +470,7 @@ def intern(src, a, b, t, s):
             if t.offset[i + 1] - o == length:
                 same = True
                 for j in range(length):
-                    if t.heap[o + j] != src[a + j]:
+                    if t.heap[np.uint64(o + j)] != src[np.uint64(a + j)]:
                         same = False
                         break
                 if same:
@@ -486,14 +488,14 @@ def intern(src, a, b, t, s):
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _intern_last(buf, out, t, s):
     if s[S_KIND] == NULL or s[S_KIND] == MISSING:
         return np.int64(0)
     return intern(out if s[S_SCRATCH] == 1 else buf, s[S_A], s[S_B], t, s)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def rehash(t, n):
     """Fill the empty table of t with its first n strings."""
     mask = len(t.table) - 1
@@ -504,7 +506,7 @@ def rehash(t, n):
         t.table[slot] = i
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _key(buf, p, end, s, out):
     """Read a key and its colon; return the position of the value."""
     if buf[p] != 34:
@@ -521,7 +523,7 @@ def _key(buf, p, end, s, out):
     return q if q < end else _more(s, q)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _after(buf, p, end, s):
     """After a member: return the position of the next key, or of the closing brace."""
     p = skip_space(buf, p, end)
@@ -537,7 +539,7 @@ def _after(buf, p, end, s):
     return p if buf[p] == 34 else _bad(s, p, WHY_KEY)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _arguments(buf, p, end, s, out, t, args, event):
     """Read the object of arguments at p into args."""
     p = skip_space(buf, p + 1, end)
@@ -577,7 +579,7 @@ def _arguments(buf, p, end, s, out, t, args, event):
     return p + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _time(buf, out, s, r, field, has):
     """Store the last value as nanoseconds: a number, or a string that holds one."""
     src = out if s[S_SCRATCH] == 1 else buf
@@ -591,7 +593,7 @@ def _time(buf, out, s, r, field, has):
         r[R_TIME_BAD] |= 0 if fits else 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _identifier(buf, out, t, s):
     """Return (status, id): the last value as an integer, or -2 - its string."""
     src = out if s[S_SCRATCH] == 1 else buf
@@ -606,7 +608,7 @@ def _identifier(buf, out, t, s):
     return (i, np.int64(0)) if i < 0 else (np.int64(0), -2 - i)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _field(src, a, b):
     """Return which field of `R_*` the key [a, b) is, or -1."""
     n = b - a
@@ -632,10 +634,11 @@ def _field(src, a, b):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _record(buf, p, end, s, r, out, t, args):
     """Read the record at p into r and its arguments into args; nothing is committed yet."""
-    r[:] = 0
+    for i in range(R_SIZE):
+        r[i] = 0
     s[S_SCRATCH] = 0
     first, event = s[S_ARGS], s[S_EVENTS]
     p = skip_space(buf, p + 1, end)
@@ -679,7 +682,7 @@ def _record(buf, p, end, s, r, out, t, args):
     return p + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _commit(s, r, first, t, cols, args, flows, metas):
     """Store the record in r in the table of its phase; False if that table is full."""
     ph = r[R_PH]
@@ -717,14 +720,13 @@ def _commit(s, r, first, t, cols, args, flows, metas):
     return True
 
 
-@njit(cache=True, nogil=True)
-def scan(buf, end, s, phases, out, t, cols, args, flows, metas):
+@njit(cache=True, nogil=True, _nrt=False)
+def scan(buf, end, s, r, phases, out, t, cols, args, flows, metas):
     """Read records from s[S_POS] until the bytes end, an array is full, the JSON breaks, or the array of records closes.
 
     s[S_STATE] is 0 before the first record, 1 after a record, 2 after a comma. On return s[S_POS] is the start of the record
     (or separator) that could not be read whole, and nothing of it has been stored.
     """
-    r = np.zeros(R_SIZE, np.int64)
     while True:
         p = skip_space(buf, s[S_POS], end)
         s[S_POS] = p
@@ -756,7 +758,7 @@ def scan(buf, end, s, phases, out, t, cols, args, flows, metas):
         s[S_POS], s[S_STATE] = q, 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def resync(buf, p, end):
     """Return the next ``{`` or ``]`` that may follow a damaged record, after ``}`` (and a comma); else -1 - where to go on."""
     while p < end:
@@ -772,7 +774,7 @@ def resync(buf, p, end):
     return -1 - p
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def is_record(buf, p, end, s, r, out, t, args):
     """Return 1 if a whole record with a phase starts at p, 0 if not, or a status; stores nothing."""
     first, missing = s[S_ARGS], s[S_MISSING]
@@ -783,7 +785,7 @@ def is_record(buf, p, end, s, r, out, t, args):
     return 1 if q >= 0 and r[R_PH] != 0 else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def closes(buf, p, end, s, out, in_object, at_end):
     """Return 1 if after the bracket at p - 1 only members and the end of the file follow, 0 if not, or `MORE` / `FULL`."""
     while True:

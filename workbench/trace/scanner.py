@@ -74,6 +74,7 @@ class Scanner:
         self.buf = np.empty(chunk + 64, np.uint8)
         self.start = self.end = self.base = 0  # window [start, end) of buf; base: file offset of buf[0]
         self.s = np.zeros(kj.S_SIZE, np.int64)
+        self.r = np.zeros(kj.R_SIZE, np.int64)
         self.phases = np.zeros(256, np.int64)
         self.out = np.empty(4096, np.uint8)
         self.tables = Tables(self.s)
@@ -205,7 +206,7 @@ class Scanner:
         s[kj.S_STATE] = 0
         while True:
             s[kj.S_POS] = self.start
-            status = kj.scan(self.buf, self.end, s, self.phases, self.out, t.strings, t.columns, t.args, t.flows, t.metas)
+            status = kj.scan(self.buf, self.end, s, self.r, self.phases, self.out, t.strings, t.columns, t.args, t.flows, t.metas)
             self.start = int(s[kj.S_POS])
             if status == kj.DONE:
                 return
@@ -263,9 +264,9 @@ class Scanner:
             self.start += 1
 
     def _is_record(self) -> bool:
-        r, t = np.zeros(kj.R_SIZE, np.int64), self.tables
+        t = self.tables
         while True:
-            status = kj.is_record(self.buf, self.start, self.end, self.s, r, self.out, t.strings, t.args)
+            status = kj.is_record(self.buf, self.start, self.end, self.s, self.r, self.out, t.strings, t.args)
             if status == kj.GROW:
                 t.grow()
             elif status == kj.FULL:
