@@ -79,7 +79,9 @@ def self_times(duration: np.ndarray, parent: np.ndarray) -> np.ndarray:
 
 
 @numba.njit(cache=True, nogil=True)
-def enclosing(time: np.ndarray, track: np.ndarray, order: np.ndarray, first: np.ndarray, start: np.ndarray, end: np.ndarray, parent: np.ndarray) -> np.ndarray:
+def enclosing(
+    time: np.ndarray, track: np.ndarray, order: np.ndarray, first: np.ndarray, start: np.ndarray, end: np.ndarray, parent: np.ndarray
+) -> np.ndarray:
     """Return the innermost event of a track that covers each point in time (-1: none).
 
     ``order`` lists events by (track, start, longer first); ``first[t]:first[t + 1]`` are those of track t.

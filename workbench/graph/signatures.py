@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.operators.call import Call, parse_call
-from workbench.operators.kinds import BEARING, TRANSPARENT, collective_kind, describe, rule_for, state
 from workbench.operators.described import MATRIX_KINDS
+from workbench.operators.kinds import BEARING, TRANSPARENT, collective_kind, describe, rule_for, state
 from workbench.trace.trace import Category, Trace
 
 _DIMS = ("Input Dims", "Input dims", "Input Shapes", "input_shapes")
@@ -109,7 +109,9 @@ class _Neighbours:
         self.texts = {key: trace.text_arg(key) for key in ("Collective name", "dtype")}
         self.forward = self._forward()
         labels = [i for i, s in enumerate(trace.strings) if s.startswith(("nccl:", "rccl:", "hccl:"))]
-        self.label = {int(events.parent[e]): trace.name_of(int(e)) for e in np.flatnonzero(np.isin(events.name, labels)) if events.parent[e] >= 0}
+        self.label = {
+            int(events.parent[e]): trace.name_of(int(e)) for e in np.flatnonzero(np.isin(events.name, labels)) if events.parent[e] >= 0
+        }
 
     def facts(self, event: int, rule: str) -> tuple[tuple[str, object], ...]:
         """Return what neighbours tell about an event."""
@@ -134,7 +136,9 @@ class _Neighbours:
         out: dict[tuple[int, int], Call] = {}
         if not np.any(self.sequence >= 0):
             return out
-        convolutions = {i for i, call in enumerate(self.calls) if (rule_for(call.name) or {}).get("rule") == "convolution" and call.has_shapes}
+        convolutions = {
+            i for i, call in enumerate(self.calls) if (rule_for(call.name) or {}).get("rule") == "convolution" and call.has_shapes
+        }
         for event in np.flatnonzero(np.isin(self.of, list(convolutions)) & (self.sequence >= 0)):
             rank = self.trace.tracks[self.trace.events.track[event]].rank
             out[rank, int(self.sequence[event])] = self.calls[self.of[event]]
@@ -170,7 +174,11 @@ class _Neighbours:
             if events.start_ns[later] < end or not flat:
                 continue
             shape = flat[0].shape
-            if len(shape) == len(x.shape) and shape[:2] == (x.shape[0], channels) and all(a <= b for a, b in zip(shape[2:], x.shape[2:], strict=True)):
+            if (
+                len(shape) == len(x.shape)
+                and shape[:2] == (x.shape[0], channels)
+                and all(a <= b for a, b in zip(shape[2:], x.shape[2:], strict=True))
+            ):
                 return shape
         return None
 

@@ -152,7 +152,7 @@ def _operator_rows(
     if not len(groups):
         return np.zeros(0, dtype=np.int64), []
     time = duration[event]
-    hints = np.array([[int(r.dtype), r.itemsize, r.direction, int(r.kind), r.fp16_accumulate] for r in rans], dtype=np.int64)
+    hints = np.array([[int(r.dtype), r.itemsize, r.direction, int(r.kind), r.fp16_accumulate, r.transform] for r in rans], dtype=np.int64)
     working = hints[kernel, 3] != Kind.SET
     longest = _longest(member, np.where(working, time + 1, 0), len(groups))
     telling = _longest(member, np.where(working & (hints[kernel, 0] != 0), time + 1, 0), len(groups))
@@ -160,12 +160,14 @@ def _operator_rows(
     np.maximum.at(opaque, member, hints[kernel, 1])
     direction = np.zeros(len(groups), dtype=np.int64)
     np.maximum.at(direction, member, hints[kernel, 2])
-    columns = np.stack([known.of[groups], hints[kernel[telling], 0], opaque, direction, hints[kernel[longest], 3], hints[kernel[longest], 4]], axis=1)
+    transform = np.zeros(len(groups), dtype=np.int64)
+    np.maximum.at(transform, member, hints[kernel, 5])
+    columns = np.column_stack([known.of[groups], hints[kernel[telling], 0], opaque, direction, hints[kernel[longest]][:, 3:5], transform])
     distinct, variant = np.unique(columns, axis=0, return_inverse=True)
     rows = []
-    for signature, dtype, width, way, kind, half in distinct.tolist():
+    for signature, dtype, width, way, kind, half, transformed in distinct.tolist():
         call = known.calls[signature]
-        ran = Ran(Dtype(dtype), float(width), way, Kind(kind), bool(half))
+        ran = Ran(Dtype(dtype), float(width), way, Kind(kind), bool(half), bool(transformed))
         found = describe(call, ran) or Described(Kind.UNKNOWN, ran.dtype, (), 0.0, 0.0, 0.0)
         rows.append(_named(call.name, call, found))
     return variant.reshape(-1), rows
@@ -241,7 +243,8 @@ def _group(group: tuple[Tensor, ...], dtype: Dtype) -> str:
     if len(group) > 4:
         text = ";".join(map(str, group))
         return f"{len(group)} tensors of {sum(t.numel for t in group)}#{zlib.crc32(text.encode()) & 0xFFFF:04x}"
-    parts = [("" if t.dtype in (dtype, Dtype.UNKNOWN) else t.dtype.name.lower()) + str(list(t.shape)).replace(" ", "") for t in group]
+    same = (dtype, Dtype.UNKNOWN, Dtype.FP32 if dtype == Dtype.TF32 else dtype)
+    parts = [("" if t.dtype in same else t.dtype.name.lower()) + str(list(t.shape)).replace(" ", "") for t in group]
     return parts[0] if len(parts) == 1 else "(" + ",".join(parts) + ")"
 
 
@@ -281,7 +284,7 @@ def _table(rows: list[_Row], measured: np.ndarray, count: np.ndarray) -> OpTable
         seen = taken.get(row.signature, 0)
         taken[row.signature] = seen + 1
         names.append(replace(row, signature=f"{row.signature} #{seen + 1}" if seen else row.signature))
-    arrays = {
+    arrays: dict[str, np.ndarray] = {
         "kind": np.array([int(r.described.kind) for r in rows], dtype=np.int8),
         "dtype": np.array([int(r.described.dtype) for r in rows], dtype=np.int8),
         "dims": dims,

@@ -28,6 +28,10 @@ _DTYPES = {
 """Spellings of element types of tensors; scalars are spelt ``Scalar``, ``Int``, ``Double``, ``Bool``, ``GenericList`` ..."""
 
 
+_LARGEST = 2**50
+"""No tensor has more elements: a larger shape is damage, and no shape."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """Shape and element type of one tensor argument."""
@@ -107,7 +111,7 @@ class Call:
 def dtype_of(text: str) -> Dtype | None:
     """Return the element type a spelling stands for; None for anything that is not a tensor."""
     bare = text.removeprefix("c10::").removeprefix("at::")
-    if bare.startswith("Float8") or bare.startswith("float8"):
+    if bare.startswith(("Float8", "float8")):
         return Dtype.FP8
     if bare in ("Half", "BFloat16"):
         return _DTYPES[bare.lower()]
@@ -150,7 +154,9 @@ def _json_list(text: str) -> list:
 
 
 def _is_shape(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in value)
+    if not isinstance(value, list) or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in value):
+        return False
+    return prod(value) <= _LARGEST
 
 
 def _tensors(shape: object, kind: object) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Rules for operators of the matrix unit: products, convolutions, attention, recurrent cells.
+"""Rules for operators of the matrix unit: products and convolutions.
 
 A rule takes the call, what its kernels' names said and the parameters of its entry in rules.yaml; it returns None where the
 recorded shapes do not settle the work (no guess is made).
@@ -11,7 +11,6 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from workbench.operators import attention as attention_formulas
 from workbench.operators import formulas
 from workbench.operators.call import Call, Tensor
 from workbench.operators.described import Described, Ran, broadcast, described, nbytes, ran_dtype
@@ -29,7 +28,7 @@ def _product(a: Tensor, batch: int, m: int, n: int, k: int, read: float, ran: Ra
     if a.dtype == Dtype.INT8:
         size_out = 4.0
     work = formulas.gemm(batch, m, n, k, ITEMSIZE[a.dtype], size_out)
-    work = formulas.Work(work.flops, read, work.written)
+    work = work.moving(read=read)
     kind = Kind.BATCHED_GEMM if batch > 1 else Kind.GEMM
     return described(kind, dtype, (batch, m, n, k), work, "acc=fp16" if ran.fp16_accumulate else "")
 
@@ -103,6 +102,8 @@ def _pad(values: tuple[int, ...] | None, rank: int, default: int) -> tuple[int, 
         return None
     if len(values) == 1:
         values = values * rank
+    if len(values) != rank or min(values) < (default > 0):
+        return None
     return (default,) * (3 - rank) + tuple(values[-rank:])
 
 
@@ -136,7 +137,9 @@ def _shape(call: Call, position: int | None, key: str) -> tuple[int, ...] | None
     return known if isinstance(known, tuple) else None
 
 
-def _geometry(call: Call, rule: Mapping[str, Any], x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...] | None) -> dict[str, Any] | None:
+def _geometry(
+    call: Call, rule: Mapping[str, Any], x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...] | None
+) -> dict[str, Any] | None:
     """Extents, stride, padding and dilation on three axes; groups and transposition; None where they cannot be known."""
     rank = len(w) - 2
     if rank not in (1, 2, 3) or len(x) not in (rank + 1, rank + 2):
@@ -150,7 +153,7 @@ def _geometry(call: Call, rule: Mapping[str, Any], x: tuple[int, ...], w: tuple[
         at |= {key: at[key] + 1 for key in ("padding", "stride", "dilation", "groups")}
     swap = bool(rule.get("always_transposed") or call.value(at.get("transposed")) is True)
     channels, kernels = (w[0], x[1]) if swap else (x[1], w[1])
-    if not kernels or channels % kernels and not swap:
+    if not kernels or (channels % kernels and not swap):
         return None
     recorded = call.integers(at.get("groups"))
     groups = recorded[0] if recorded else (channels // kernels if not swap else 1)
@@ -165,13 +168,17 @@ def _geometry(call: Call, rule: Mapping[str, Any], x: tuple[int, ...], w: tuple[
     dilation = dilation or (1, 1, 1)
     if outs is None:
         if swap:
-            outs = tuple((i - 1) * s - 2 * p + d * (r - 1) + 1 for i, s, p, d, r in zip(ins, stride, padding, dilation, window, strict=True))
+            outs = tuple(
+                (i - 1) * s - 2 * p + d * (r - 1) + 1 for i, s, p, d, r in zip(ins, stride, padding, dilation, window, strict=True)
+            )
         else:
             outs = tuple(int(v) for v in formulas.output_extent(ins, window, stride, padding, dilation))
     c, k = x[1], w[1] * groups if swap else w[0]
     if swap:  # a transposed convolution is the data gradient of a convolution from its output to its input
         ins, outs, c, k = outs, ins, k, c
-    return dict(n=x[0], c=c, k=k, ins=ins, outs=outs, window=window, stride=stride, padding=padding, dilation=dilation, groups=groups, swap=swap)
+    return dict(
+        n=x[0], c=c, k=k, ins=ins, outs=outs, window=window, stride=stride, padding=padding, dilation=dilation, groups=groups, swap=swap
+    )
 
 
 def _convolution(geometry: dict[str, Any], which: str, base: Dtype, ran: Ran, extra: float) -> Described:
@@ -185,11 +192,12 @@ def _convolution(geometry: dict[str, Any], which: str, base: Dtype, ran: Ran, ex
     dims = (g["n"], g["c"], ins[1], ins[2], g["k"], window[1], window[2], *g["padding"][1:], *g["stride"][1:], *g["dilation"][1:])
     settings = "x".join(map(str, g["stride"])), "x".join(map(str, g["padding"])), "x".join(map(str, g["dilation"]))
     detail = "stride={} pad={} dil={}".format(*settings) + f" groups={g['groups']}" + (" transposed" if g["swap"] else "")
+    detail += " transform" if ran.transform else ""
     return described(
         kinds[which],
         ran_dtype(base, ran),
         (*dims, g["groups"], ins[0], window[0]),
-        formulas.Work(work.flops, work.read + extra, work.written),
+        work.moving(read=work.read + extra),
         detail,
     )
 
@@ -220,74 +228,6 @@ def convolution_backward(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Descr
     return _convolution(geometry, which, dy.dtype, ran, 0.0) if geometry and which else None
 
 
-def _mask(call: Call, rule: Mapping[str, Any]) -> tuple[int, int]:
-    """Return (causal, window) from the concrete arguments."""
-    aligned = attention_formulas.TOP_LEFT if rule.get("align") == "top" else attention_formulas.BOTTOM_RIGHT
-    causal = aligned if call.value(rule.get("causal")) is True else attention_formulas.FULL
-    kind = call.integers(rule.get("mask_type"))
-    if kind:
-        causal = {1: attention_formulas.TOP_LEFT, 2: attention_formulas.BOTTOM_RIGHT}.get(kind[0], attention_formulas.FULL)
-    left, right = call.integers(rule.get("left")), call.integers(rule.get("right"))
-    if not left or left[0] < 0:
-        return causal, 0
-    if causal:
-        return causal, left[0] + 1
-    if right and right[0] == 0:
-        return attention_formulas.BOTTOM_RIGHT, left[0] + 1
-    return causal, left[0] + (right[0] if right and right[0] >= 0 else left[0]) + 1
-
-
-def _heads(q: Tensor, k: Tensor, v: Tensor, call: Call, rule: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Return (batch, heads, kv_heads, queries, keys, head_dim, value_dim)."""
-    if len(q.shape) == 4:
-        s, h = (1, 2) if rule["layout"] == "bshd" else (2, 1)
-        if len(k.shape) != 4 or len(v.shape) != 4:
-            return None
-        return q.shape[0], q.shape[h], k.shape[h], q.shape[s], k.shape[s], q.shape[3], v.shape[3]
-    cu_q, cu_k = call.tensor(rule.get("cu_q")), call.tensor(rule.get("cu_k"))
-    if len(q.shape) == 3 and len(k.shape) == 3 and cu_q is not None and cu_q.numel > 1:  # packed sequences: their mean length
-        batch = cu_q.numel - 1
-        many = (cu_k.numel - 1) if cu_k is not None and cu_k.numel > 1 else batch
-        return batch, q.shape[1], k.shape[1], max(q.shape[0] // batch, 1), max(k.shape[0] // many, 1), q.shape[2], v.shape[2]
-    if len(q.shape) == 3 and len(k.shape) == 3 and rule["layout"] == "bhsd":
-        return q.shape[0], 1, 1, q.shape[1], k.shape[1], q.shape[2], v.shape[2]
-    return None
-
-
-def attention(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
-    """Fused attention; the mask argument's own size is read too."""
-    first = rule["q"]
-    q, k, v = (call.tensor(first + i) for i in range(3))
-    sizes = _heads(q, k, v, call, rule) if q and k and v else None
-    if q is None or sizes is None or 0 in sizes:
-        return None
-    causal, window = _mask(call, rule)
-    if "causal" in rule and call.value(rule["causal"]) is None:
-        return None  # whether half of the pairs are masked was not recorded
-    backward = bool(rule.get("backward"))
-    work = attention_formulas.attention(*sizes, causal, window, ITEMSIZE[q.dtype], backward)
-    bias = call.tensor(rule.get("bias"))
-    work = formulas.Work(work.flops, work.read + (bias.nbytes if bias else 0.0), work.written)
-    kind = Kind.ATTENTION_BACKWARD if backward else Kind.ATTENTION_FORWARD
-    detail = ("", "causal", "causal-top-left")[causal] + (f" window={window}" if window else "")
-    return described(kind, ran_dtype(q.dtype, ran), (*sizes, causal, window), work, detail.strip())
-
-
-def rnn(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
-    """Recurrent layers: input of T x B x I, and the list of weights."""
-    x = call.flat[0] if call.flat else None
-    if x is None or len(x.shape) != 3:
-        return None
-    weights = max((sum(t.numel for t in group if len(t.shape) == 2) for group in call.tensors if len(group) > 1), default=0)
-    hidden = max((t.shape[-1] for group in call.tensors[1:] for t in group if len(t.shape) >= 2), default=0)
-    if not weights or not hidden:
-        return None
-    steps, batch = x.shape[0], x.shape[1]
-    states = x.numel + steps * batch * hidden
-    work = formulas.recurrent(steps, batch, weights, ITEMSIZE[x.dtype], states, bool(rule.get("backward")))
-    return described(Kind.RNN, ran_dtype(x.dtype, ran), (hidden, batch, steps), work)
-
-
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "matmul": matmul,
@@ -295,8 +235,6 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "linear_like": linear_like,
         "convolution": convolution,
         "convolution_backward": convolution_backward,
-        "attention": attention,
-        "rnn": rnn,
     }
 )
 """Rules by the name rules.yaml uses."""

@@ -63,7 +63,7 @@ def reduction(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None
         rows, cols = 1, x.numel
     dtype = ran_dtype(x.dtype, Ran(ran.dtype if x.dtype == Dtype.UNKNOWN else Dtype.UNKNOWN))
     work = formulas.reduction(rows, cols, itemsize(dtype, ran), 8 if "arg" in call.name else itemsize(dtype, ran))
-    work = formulas.Work(work.flops, nbytes(inputs, ran, dtype), work.written)
+    work = work.moving(read=nbytes(inputs, ran, dtype))
     return described(Kind.REDUCTION, dtype, (rows, cols), work, f"rows={rows}")
 
 
@@ -74,7 +74,7 @@ def scan(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
         return None
     x = call.flat[0]
     rows, cols = split(x.shape, axes(call, len(x.shape)) or ())
-    work = formulas.Work(*(formulas.reduction(rows, cols, ITEMSIZE[x.dtype], 0.0)[:2]), x.numel * ITEMSIZE[x.dtype])  # type: ignore[arg-type]
+    work = formulas.reduction(rows, cols, ITEMSIZE[x.dtype], 0.0).moving(written=x.nbytes)
     return described(Kind.REDUCTION, x.dtype, (rows, cols), work, "scan")
 
 
@@ -106,7 +106,7 @@ def norm(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
         groups = [v for v in call.concrete if isinstance(v, int) and not isinstance(v, bool)]
         if len(groups) < 2:
             return None
-        rows = x.shape[0] * groups[-1 if not backward else -1]
+        rows = x.shape[0] * groups[-1]
     else:
         shape = call.integers(rule.get("shape")) if over == "trailing" else None
         affine = [t.shape for t in vectors if t.shape == x.shape[len(x.shape) - len(t.shape) :]]
@@ -127,7 +127,7 @@ def copy(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
     to = to or source
     elements = to.numel
     work = formulas.copy(elements, 1.0, ITEMSIZE[to.dtype])
-    work = formulas.Work(work.flops, min(source.numel, elements) * ITEMSIZE[source.dtype], work.written)  # type: ignore[arg-type]
+    work = work.moving(read=min(source.numel, elements) * ITEMSIZE[source.dtype])
     return described(Kind.COPY, to.dtype, (elements, ran.direction), work, ("", "host-to-device", "device-to-host")[ran.direction])
 
 
@@ -150,7 +150,7 @@ def _moved(source: tuple[Tensor, ...], to: tuple[Tensor, ...], kind: Kind, ran: 
     dtype = promote(to)
     dtype = ran.dtype if dtype == Dtype.UNKNOWN else dtype
     elements = sum(t.numel for t in to)
-    work = formulas.Work(0.0, nbytes(source, ran, dtype), nbytes(to, ran, dtype))  # type: ignore[arg-type]
+    work = formulas.copy(0, 0, 0).moving(nbytes(source, ran, dtype), nbytes(to, ran, dtype))
     if kind == Kind.COPY:
         return described(kind, dtype, (elements, ran.direction), work, ("", "host-to-device", "device-to-host")[ran.direction])
     if kind == Kind.EMBEDDING:
@@ -177,7 +177,9 @@ def fill(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
         elements = max(int(-(-(high - low) // step)), 0) if step and "arange" in call.name else 0
         if not elements:
             return None
-        return described(Kind.SET, call.flat[-1].dtype, (elements,), formulas.fill(elements, ITEMSIZE[call.flat[-1].dtype]), f"n={elements}")
+        return described(
+            Kind.SET, call.flat[-1].dtype, (elements,), formulas.fill(elements, ITEMSIZE[call.flat[-1].dtype]), f"n={elements}"
+        )
     group = call.tensors[0] if call.tensors else ()
     if not group:
         return None

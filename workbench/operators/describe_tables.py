@@ -58,7 +58,9 @@ def update(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
     elements = max(values.numel, many.numel if many else 0)
     cols = table.shape[-1] if len(table.shape) > 1 and values.shape[-1:] == table.shape[-1:] else 1
     rows = elements // cols if cols else 0
-    work = formulas.scatter(rows, cols, ITEMSIZE[table.dtype], 8.0, many.numel if many else rows, "add" in call.name or "reduce" in call.name)
+    work = formulas.scatter(
+        rows, cols, ITEMSIZE[table.dtype], 8.0, many.numel if many else rows, "add" in call.name or "reduce" in call.name
+    )
     return described(Kind.EMBEDDING, table.dtype, (rows, cols), work, "update")
 
 
@@ -72,7 +74,7 @@ def embedding_backward(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Describ
     table = call.integers(rule["rows"])
     work = formulas.scatter(rows, cols, ITEMSIZE[dy.dtype], ITEMSIZE[at.dtype], rows)
     cleared = (table[0] if table else rows) * cols * ITEMSIZE[dy.dtype]
-    return described(Kind.EMBEDDING, dy.dtype, (rows, cols), formulas.Work(work.flops, work.read, work.written + cleared), "backward")
+    return described(Kind.EMBEDDING, dy.dtype, (rows, cols), work.moving(written=work.written + cleared), "backward")
 
 
 def embedding_bag(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
@@ -84,7 +86,7 @@ def embedding_bag(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | 
     cols = table.shape[1]
     work = formulas.gather(at.numel, cols, ITEMSIZE[table.dtype], 8.0, at.numel + offsets.numel)
     written = offsets.numel * cols * ITEMSIZE[table.dtype]
-    return described(Kind.EMBEDDING, table.dtype, (at.numel, cols), formulas.Work(work.flops, work.read, written), "pooled")  # type: ignore[arg-type]
+    return described(Kind.EMBEDDING, table.dtype, (at.numel, cols), work.moving(written=written), "pooled")
 
 
 def table_lookup(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
@@ -100,7 +102,7 @@ def table_lookup(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | N
     table, at = max(floats, key=lambda t: t.nbytes), max(whole, key=lambda t: t.numel)
     rows = at.numel
     read = min(table.nbytes, rows * ITEMSIZE[table.dtype]) + sum(t.nbytes for t in whole)
-    work = formulas.Work(0.0, read, min(table.nbytes, rows * ITEMSIZE[table.dtype]))  # type: ignore[arg-type]
+    work = formulas.copy(0, 0, 0).moving(read, min(table.nbytes, rows * ITEMSIZE[table.dtype]))
     return described(Kind.EMBEDDING, table.dtype, (rows, 1), work, "tables")
 
 
@@ -207,7 +209,19 @@ def message(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         f.__name__: f
-        for f in (gather, index, update, embedding_backward, embedding_bag, table_lookup, table_update, pooling, pooling_backward, resample, message)
+        for f in (
+            gather,
+            index,
+            update,
+            embedding_backward,
+            embedding_bag,
+            table_lookup,
+            table_update,
+            pooling,
+            pooling_backward,
+            resample,
+            message,
+        )
     }
 )
 """Rules by the name rules.yaml uses."""

@@ -46,7 +46,8 @@ class Ran:
     """What the names of an operator's device kernels say.
 
     ``dtype`` of the longest kernel (UNKNOWN: silent), ``itemsize`` [B] of opaque copies (0: silent), ``direction`` as
-    ``DIMS[Kind.COPY]``, ``kind`` the kernel name suggests, ``fp16_accumulate`` when products add up in half precision.
+    ``DIMS[Kind.COPY]``, ``kind`` the kernel name suggests, ``fp16_accumulate`` when products add up in half precision,
+    ``transform`` when a convolution ran in a transformed domain (Winograd, FFT) and so executed fewer FLOPs than counted.
     """
 
     dtype: Dtype = Dtype.UNKNOWN
@@ -54,6 +55,7 @@ class Ran:
     direction: int = 0
     kind: Kind = Kind.UNKNOWN
     fp16_accumulate: bool = False
+    transform: bool = False
 
 
 @dataclass(frozen=True, slots=True)

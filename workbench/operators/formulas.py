@@ -30,6 +30,10 @@ class Work(NamedTuple):
     read: np.ndarray
     written: np.ndarray
 
+    def moving(self, read: ArrayLike | None = None, written: ArrayLike | None = None) -> Work:
+        """Return the same work with other traffic [B]."""
+        return Work(self.flops, self.read if read is None else _f(read), self.written if written is None else _f(written))
+
 
 def _f(value: ArrayLike) -> np.ndarray:
     return np.asarray(value, dtype=np.float64)
@@ -179,9 +183,7 @@ def gather(rows: ArrayLike, cols: ArrayLike, size: ArrayLike, size_index: ArrayL
     return _work(np.zeros_like(n), n + _f(indices) * _f(size_index), n)
 
 
-def scatter(
-    rows: ArrayLike, cols: ArrayLike, size: ArrayLike, size_index: ArrayLike, indices: ArrayLike, accumulate: bool = True
-) -> Work:
+def scatter(rows: ArrayLike, cols: ArrayLike, size: ArrayLike, size_index: ArrayLike, indices: ArrayLike, accumulate: bool = True) -> Work:
     """Write (or add: read, add, write) ``rows`` rows of ``cols`` values to places given by ``indices`` indices."""
     n = _f(rows) * _f(cols)
     twice = 2.0 if accumulate else 1.0
@@ -210,7 +212,9 @@ def optimizer(elements: ArrayLike, read: ArrayLike, written: ArrayLike, operatio
     return _work(_f(elements) * _f(operations), _f(read), _f(written))
 
 
-def recurrent(timesteps: ArrayLike, batch: ArrayLike, weights: ArrayLike, size: ArrayLike, states: ArrayLike, backward: bool = False) -> Work:
+def recurrent(
+    timesteps: ArrayLike, batch: ArrayLike, weights: ArrayLike, size: ArrayLike, states: ArrayLike, backward: bool = False
+) -> Work:
     """Recurrent cells: every weight takes part once a sequence position.
 
     Parameters
@@ -257,13 +261,12 @@ def collective(kind: str, message: ArrayLike, group: ArrayLike) -> Work:
     Work
         Input buffer read once, output buffer written once. FLOPs are 0: the element type is not known here.
     """
-    message, group = _f(message), np.maximum(_f(group), 1.0)
-    part = message / group
-    zero = np.zeros(np.broadcast_shapes(message.shape, group.shape))
+    whole, ranks = np.broadcast_arrays(_f(message), np.maximum(_f(group), 1.0))
+    part, zero = whole / ranks, np.zeros(whole.shape)
     if kind == "ALL_GATHER":
-        return _work(zero, part, message)
+        return _work(zero, part, whole)
     if kind == "REDUCE_SCATTER":
-        return _work(zero, message, part)
+        return _work(zero, whole, part)
     if kind == "BARRIER":
         return _work(zero, zero, zero)
-    return _work(zero, message, message)
+    return _work(zero, whole, whole)

@@ -12,13 +12,15 @@ from typing import Any
 
 import yaml
 
-from workbench.operators import describe_matrix, describe_memory, describe_tables
+from workbench.operators import describe_attention, describe_matrix, describe_memory, describe_tables
 from workbench.operators.call import Call
 from workbench.operators.describe_matrix import Rule
 from workbench.operators.described import Described, Ran
 from workbench.operators.table import Dtype, Kind
 
-RULES: Mapping[str, Rule] = MappingProxyType({**describe_matrix.RULES, **describe_memory.RULES, **describe_tables.RULES})
+_ROOMS = (describe_matrix, describe_attention, describe_memory, describe_tables)
+RULES: Mapping[str, Rule] = MappingProxyType({name: rule for room in _ROOMS for name, rule in room.RULES.items()})
+"""All rules by the name rules.yaml uses."""
 
 _KERNEL_DTYPES = tuple(
     (re.compile(pattern), dtype)
@@ -38,10 +40,12 @@ _KERNEL_DTYPES = tuple(
 )
 _FP16_PRODUCT = re.compile(r"fp16_[st](1688|16816|884|161616)gemm|(?<!b)f16f16_|_HHS|hss|[st]1688gemm_f16")
 _FP16_ACCUMULATE = re.compile(r"(?<![a-z])h(884|1688|16816|161616)gemm|f16f16_f16f16_f16|hgemm")
+_TRANSFORM = re.compile(r"(?i)winograd|_fft|fft_|flip_filter|gcgemm")
 _OPAQUE = re.compile(r"OpaqueType<(\d+)")
 _TO_DEVICE = re.compile(r"(?i)HtoD|Host ?-> ?Device|CopyHostToDevice|Pageable -> Device|Pinned -> Device")
 _FROM_DEVICE = re.compile(r"(?i)DtoH|Device ?-> ?Host|CopyDeviceToHost|Device -> Pageable|Device -> Pinned")
 _BARE = re.compile(r"aten::(?:_foreach_)?(\w+?)(_?)(?:\.\w+)?$")
+_LARGEST = 2**62
 TRANSPARENT, BEARING, BLIND, SHAPED = 0, 1, 2, 3
 """What an operator can be: of no account; with a formula; with a rule but without the shapes it needs; shapes but no rule."""
 
@@ -106,10 +110,10 @@ def describe(call: Call, ran: Ran | None = None) -> Described | None:
     ran = ran or Ran()
     entry = rule_for(call.name)
     if entry is not None:
-        return RULES[entry["rule"]](call, ran, entry)
-    if ran.kind == Kind.UNKNOWN or not call.has_shapes:
-        return None
-    return _by_kernel(call, ran)
+        found = RULES[entry["rule"]](call, ran, entry)
+    else:
+        found = _by_kernel(call, ran) if call.has_shapes else None
+    return found if found is None or max(found.dims, default=0) < _LARGEST else None
 
 
 def _by_kernel(call: Call, ran: Ran) -> Described | None:
@@ -146,7 +150,14 @@ def ran_of(kernel: str) -> Ran:
     direction = 1 if _TO_DEVICE.search(kernel) else 2 if _FROM_DEVICE.search(kernel) else 0
     opaque = _OPAQUE.search(kernel)
     kind = next((kind for pattern, kind in _book().kernels if pattern.search(kernel)), Kind.UNKNOWN)
-    return Ran(kernel_dtype(kernel), float(opaque[1]) if opaque else 0.0, direction, kind, bool(_FP16_ACCUMULATE.search(kernel)))
+    return Ran(
+        kernel_dtype(kernel),
+        float(opaque[1]) if opaque else 0.0,
+        direction,
+        kind,
+        bool(_FP16_ACCUMULATE.search(kernel)),
+        bool(_TRANSFORM.search(kernel)),
+    )
 
 
 def kernel_dtype(kernel: str) -> Dtype:
@@ -171,7 +182,8 @@ def shorten(kernel: str, limit: int = 120) -> str:
     """Return a kernel's name without return type, template arguments and parameters, e.g. ``at::native::reduce_kernel``."""
     text = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
     text = re.sub(r"^cutlass::\w+<", "", text)  # a wrapper that says nothing: what it wraps does
-    out, depth = [], 0
+    out: list[str] = []
+    depth = 0
     for letter in text:
         if letter == "(" and depth == 0 and out:
             break
