@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 import workbench.data
 from workbench.data import data_path
@@ -26,3 +30,26 @@ def test_an_installed_wheel_uses_what_lies_inside_the_package(tmp_path: Path, mo
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(UnreadableInput, match="no-such-card"):
         data_path("npu", "no-such-card.yaml")
+
+
+RECORDED = yaml.safe_load((Path(__file__).resolve().parent.parent / "data" / "traces" / "recorded.yaml").read_text())
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recordings_are_clean_and_whole(name: str) -> None:
+    """Every step is there, operators have shapes, and nothing tells who recorded it where: no stacks, scripts or folders."""
+    text = gzip.decompress(data_path("traces", name).read_bytes()).decode()
+    events = json.loads(text)["traceEvents"]
+    steps = [event for event in events if event["name"].startswith("ProfilerStep#") and event["ph"] == "X"]
+    assert len(steps) == RECORDED[name]["profiled_steps"] >= 3
+    assert all("Input Dims" in event["args"] for event in events if event.get("cat") == "cpu_op")
+    assert not re.search(r"python_function|Call stack|\.py\b|\.so\b|hostname|/usr|/lib", text)
+
+
+@pytest.mark.parametrize("kind", ["resnet_b8", "resnet_b16", "transformer_b4", "transformer_b8"])
+def test_the_profiler_costs_something_but_not_much(kind: str) -> None:
+    """The profiled steps are of the same size as those measured without the profiler: both are of one program."""
+    entry = RECORDED[f"cpu_{kind}.json.gz"]
+    events = json.loads(gzip.decompress(data_path("traces", f"cpu_{kind}.json.gz").read_bytes()))["traceEvents"]
+    profiled = sorted(event["dur"] * 1e-6 for event in events if event["name"].startswith("ProfilerStep#") and event["ph"] == "X")
+    assert 0.8 < profiled[len(profiled) // 2] / entry["unprofiled_step_s"] < 1.8
