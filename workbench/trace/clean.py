@@ -80,7 +80,7 @@ def notes_of(trace: Trace, found: Faults) -> list[Note]:
     if len(found.duplicate):
         notes.append(Note("duplicate-event", where, len(found.duplicate), "rows recorded twice are used once"))
     if found.overlaps:
-        text = f"device work starts before its predecessor on the stream has ended, by up to {found.longest_overlap_ns} ns; kept as recorded"
+        text = f"device work starts before its predecessor on the stream ends, by up to {found.longest_overlap_ns} ns; kept as recorded"
         notes.append(Note("same-stream-overlap", where, found.overlaps, text))
     return notes
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from workbench.errors import Note
 from workbench.trace import kernels
+from workbench.trace.inner_ranks import split_ranks
 from workbench.trace.lanes import Lanes, lanes_of
 from workbench.trace.part import Part, frozen, numbers
 from workbench.trace.scanner import Records
@@ -76,7 +77,10 @@ def to_part(records: Records, path: str) -> Part:
     order_id = np.where(external < 0, _first(args, ("Python id", "Ev Idx"), strings, count), external)
     parent = nesting(lanes.track, c.start, c.dur, category, order_id, c.name, strings)
     columns = (c.start, c.dur, lanes.track, c.name, category, c.cat, correlation, external, parent)
-    part = Part(path, Events(*map(frozen, columns)), flows, args, strings, lanes.tracks, records.digest, notes=notes)
+    tracks, inner = split_ranks(lanes.tracks, lanes.track, category, correlation, c.start)
+    if inner > 1:
+        notes.append(Note("merged-ranks", path, inner, "several ranks lie in this file; they are told apart by their processes"))
+    part = Part(path, Events(*map(frozen, columns)), flows, args, strings, tracks, records.digest, notes=notes, inner_ranks=inner)
     _identity(part, records)
     part.counts = _counts(records)
     return part
@@ -200,9 +204,11 @@ def _notes(records: Records, path: str):  # type: ignore[no-untyped-def]
         yield Note("unread-phase", path, sum(pairs.values()), f"begin/end, async and sample records are not read: {pairs}")
     if records.layout == "unclosed array":
         yield Note("unclosed-array", path, 1, "the array of records is not closed, which the Chrome format allows")
-    for damage in records.damage:
-        size = damage.until - damage.offset
-        yield Note("salvaged", path, 1, f"damage at byte {damage.offset} ({damage.why}): {size} bytes were skipped", "write the trace again")
+    if records.damage:
+        size = sum(d.until - d.start for d in records.damage)
+        places = "; ".join(f"record at byte {d.start}: {d.why} at byte {d.offset}" for d in records.damage[:5])
+        text = f"{size} bytes were skipped, {records.counters['records']} whole records imported ({places})"
+        yield Note("salvaged", path, len(records.damage), text, "write the trace again")
     unknown = {records.strings[i] for i in np.unique(c.cat)} - CATEGORIES.keys() - KNOWN_OTHER
     if unknown:
         rows = int(np.isin(c.cat, [i for i, s in enumerate(records.strings) if s in unknown]).sum())

@@ -52,7 +52,8 @@ def _bases(parts: Sequence[Part]) -> tuple[list[int | None], list[int], list[Not
     bases = [part.base_time_ns for part in parts]
     known = [b for b in bases if b is not None]
     if len(known) < len(bases):
-        mixed = [Note("base-time-missing", p.path, 1, "other files state a time base, this one does not") for p in parts if p.base_time_ns is None]
+        text = "other files state a time base, this one does not: their clocks cannot be compared"
+        mixed = [Note("base-time-missing", p.path, 1, text) for p in parts if p.base_time_ns is None]
         return bases, [0] * len(parts), mixed if known else []
     return [min(known)] * len(parts), [b - min(known) for b in known], []
 
@@ -96,5 +97,3 @@ def _args(parts, texts, rows_before) -> dict[str, ArgColumn]:  # type: ignore[no
             value[column.is_text] = text[column.value[column.is_text]]
             pieces.setdefault(key, []).append(((column.event + row).astype(np.int32), value, column.is_text))
     return {key: ArgColumn(*(frozen(np.concatenate(c)) for c in zip(*rows, strict=True))) for key, rows in pieces.items()}
-
-

@@ -20,6 +20,8 @@ from workbench.trace.trace import Trace
 
 RANK_IN_NAME = re.compile(r"(?i)(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)")
 
+GIVE = "give a profiler trace (Kineto or Chrome JSON)"
+
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -82,10 +84,10 @@ def _refuse_strangers(records: Records, path: str) -> None:
             what = "is a PyTorch execution trace, which is not read yet"
         else:
             what = f"is JSON without traceEvents (its keys: {', '.join(sorted(top)[:8]) or 'none'})"
-        raise UnreadableInput(path, what, "give a profiler trace (Kineto or Chrome JSON)")
+        raise UnreadableInput(path, what, GIVE)
     strange = records.counters["not_object"] + records.counters["no_ph"] - records.counters["empty"]
     if strange and not records.phases:
-        raise UnreadableInput(path, "is a JSON array, but not of trace events (none has a phase)", "give a profiler trace (Kineto or Chrome JSON)")
+        raise UnreadableInput(path, "is JSON, but its records are no trace events (none has a phase)", GIVE)
 
 
 def _ranks(parts: list[Part], ranks: Sequence[int] | None) -> list[int]:
@@ -100,6 +102,9 @@ def _ranks(parts: list[Part], ranks: Sequence[int] | None) -> list[int]:
         if part.inner_ranks == 1:
             part.notes.append(Note("rank-assumed", part.path, 1, text, "give --ranks"))
         return [rank]
+    many = [part.path for part in parts if part.inner_ranks > 1]
+    if many and len(parts) > 1:
+        raise Refused(", ".join(many), "holds several merged ranks and cannot be joined with other files", "open it alone")
     silent = [part.path for part in parts if part.rank is None]
     if ranks is None and silent:
         raise Refused(", ".join(silent), "the rank is not in the file", "say the rank of each file with --ranks, in the order of the files")

@@ -29,8 +29,9 @@ WHY = {
 
 @dataclass(frozen=True)
 class Damage:
-    """A place that was skipped: the byte of the fault, the byte after what was skipped, and the cause."""
+    """A place that was skipped: its first byte, the byte of the fault, the byte after what was skipped, and the cause."""
 
+    start: int
     offset: int
     until: int
     why: str
@@ -81,6 +82,7 @@ class Scanner:
         self.damage: list[Damage] = []
         self.top: dict[str, object] = {}
         self.layout, self.has_events, self.eof = "object", False, False
+        self.lost = False  # nothing whole was found behind a damage
 
     def run(self) -> Records:
         """Read the whole source. Raises `UnreadableInput` (damage without salvage, or no JSON at all)."""
@@ -218,21 +220,21 @@ class Scanner:
                 if status == kj.MORE and self.layout == "array" and self.start >= self.end and not self.source.fault:
                     self.layout = "unclosed array"  # the Chrome format allows it
                     return
-                offset = self._at(s[kj.S_ERR])
+                start, offset = self._at(self.start), self._at(s[kj.S_ERR])
                 why = self.source.fault or WHY[0 if status == kj.MORE else int(s[kj.S_WHY])]
                 self._fault(offset, why)
-                if not self._resync():
-                    self.damage[-1] = Damage(offset, self._at(self.end), why)
+                self.lost = not self._resync()
+                self.damage[-1] = Damage(start, offset, self._at(self.end if self.lost else self.start), why)
+                if self.lost:
                     return
-                self.damage[-1] = Damage(offset, self._at(self.start), why)
 
     def _widen(self) -> None:
         self.out = np.empty(2 * len(self.out), np.uint8)
 
     def _fault(self, offset: int, why: str) -> None:
         """Refuse, or remember the damage."""
-        if self.damage and self.damage[-1].offset == offset:
-            return
+        if self.lost:
+            return  # the end of the file was already reported
         if not self.salvage:
             line, column = line_and_column(self.source.path, offset)
             whole = int(self.s[kj.S_EVENTS])
@@ -242,7 +244,7 @@ class Scanner:
                 f"{whole} of them events",
                 "write the trace again, or import what is whole with --salvage",
             )
-        self.damage.append(Damage(offset, offset, why))
+        self.damage.append(Damage(offset, offset, self._at(self.end), why))
 
     def _resync(self) -> bool:
         """Move to the next whole record, or to the end of the array, after a damaged one; False at the end of the file."""

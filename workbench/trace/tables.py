@@ -42,9 +42,9 @@ class Tables:
 
     def __init__(self, s: np.ndarray) -> None:
         self._s = s
-        self.strings = kj.Strings(
-            np.full(4096, -1, np.int32), np.empty(1024, np.uint64), np.zeros(1025, np.int64), np.empty(1024, np.int32), np.empty(1 << 16, np.uint8)
-        )
+        table, size = np.full(4096, -1, np.int32), 1024
+        offset, heap = np.zeros(size + 1, np.int64), np.empty(1 << 16, np.uint8)
+        self.strings = kj.Strings(table, np.empty(size, np.uint64), offset, np.empty(size, np.int32), heap)
         self.columns = _empty(kj.Columns, COLUMNS, 4096)
         self.args = _empty(kj.Arguments, ARGUMENTS, 16384)
         self.flows = _empty(kj.FlowRows, FLOWS, 1024)
