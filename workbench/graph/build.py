@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from workbench.errors import Note
 from workbench.graph.assemble import assemble
 from workbench.graph.blocking import blocking_calls, launch_queue
@@ -12,11 +10,12 @@ from workbench.graph.graph import Graph
 from workbench.graph.host import host_nodes
 from workbench.graph.links import link
 from workbench.graph.nodes import columns, device_kinds
-from workbench.graph.rows import Rows, select
+from workbench.graph.rows import select
 from workbench.graph.steps import complete, marks, measured
 from workbench.graph.units import price_units
 from workbench.graph.waits import event_edges, host_waits, sync_records
 from workbench.operators.table import OpTable
+from workbench.trace.clean import clean
 from workbench.trace.comm import comm
 from workbench.trace.trace import Trace
 
@@ -38,6 +37,8 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     -----
     Measured durations replayed on the graph give the recorded steps. No node keeps a recorded time.
     """
+    recorded = set(trace.notes)
+    trace = clean(trace)
     rows = select(trace)
     correlation = trace.events.correlation[rows.calls.event]
     links = link(rows, rows.thread_rank[rows.calls.thread], correlation)
@@ -48,20 +49,21 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     events, event_notes = event_edges(rows, links, records, correlation)
     steps = marks(trace, rows)
     host = host_nodes(rows, links, queue, waits, steps, self_time=not len(rows.device.start))
-    table, op, unit, _ = price_units(trace, _cleaned(trace, rows))
+    table, op, unit, _ = price_units(trace)
     nodes = columns(rows, links, host, steps, device_kinds(op[rows.device.event], table, comm(trace)[rows.device.event]), op, unit)
     edges, edge_notes = collect(rows, links, queue, waits, events, host, steps, nodes)
     ok, complete_notes = complete(steps, rows, links)
     seconds = measured(steps, nodes.step[nodes.first_device :], rows.device.end)
-    notes = (*rows.notes, *links.notes, *wait_notes, *event_notes, *edge_notes, *complete_notes, *_rank_note(trace))
+    notes = (
+        *(n for n in trace.notes if n not in recorded),
+        *links.notes,
+        *wait_notes,
+        *event_notes,
+        *edge_notes,
+        *complete_notes,
+        *_rank_note(trace),
+    )
     return assemble(nodes, edges, steps, seconds, ok, notes), table
-
-
-def _cleaned(trace: Trace, rows: Rows) -> np.ndarray:
-    """Int64 [E] [ns]: durations as the graph has them (clipped on their stream, never negative)."""
-    duration = np.maximum(trace.events.dur_ns, 0).astype(np.int64)
-    duration[rows.device.event] = rows.device.end - rows.device.start
-    return duration
 
 
 def _rank_note(trace: Trace) -> list[Note]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from workbench.errors import Note
+from workbench.graph import kernels
 from workbench.graph.blocking import Queue
 from workbench.graph.graph import EdgeKind
 from workbench.graph.host import HostNodes
 from workbench.graph.links import Links
 from workbench.graph.nodes import Nodes
 from workbench.graph.rows import Rows
-from workbench.graph.settle import Edges
+from workbench.graph.settle import Edges, Part
 from workbench.graph.steps import Marks
 from workbench.graph.waits import EventEdges, HostWaits
 
@@ -61,11 +64,12 @@ def collect(
         (waits.device + dev, host.wait_node[waits.call] + nodes.first_host, waits.kind),
         queue_edges(rows, queue, host, nodes),
         orphan_edges(rows, links, nodes, latest),
-        *mark_edges(host, marks, nodes, latest, rows),
+        mark_edges(host, marks, nodes, latest, rows),
     ]
     edges = Edges.join(parts)
-    # work that outlasts, by the noise of the clocks, a call known to wait for it: its edge has a negative lag
-    noisy = np.isin(edges.kind, (EdgeKind.SYNC, EdgeKind.SYNC_INFERRED)) & (nodes.start[edges.source] < nodes.start[edges.target])
+    # negative lags: work that outlasts, by the noise of the clocks, a call known to wait for it; overlaps on a stream
+    noisy = np.isin(edges.kind, (EdgeKind.SYNC, EdgeKind.SYNC_INFERRED, EdgeKind.STREAM))
+    noisy &= nodes.start[edges.source] < nodes.start[edges.target]
     fits = ((nodes.end[edges.source] <= nodes.start[edges.target]) | noisy) & (edges.source != edges.target)
     if not fits.all():
         notes.append(
@@ -76,13 +80,13 @@ def collect(
     return edges.where(fits), notes
 
 
-def program_edges(host: HostNodes, nodes: Nodes):
+def program_edges(host: HostNodes, nodes: Nodes) -> Part:
     """Order on a thread."""
     same = np.flatnonzero(host.thread[1:] == host.thread[:-1]) + nodes.first_host
     return same, same + 1, EdgeKind.PROGRAM
 
 
-def opening_edges(rows: Rows, host: HostNodes, latest: Latest):
+def opening_edges(rows: Rows, host: HostNodes, latest: Latest) -> Part:
     """A thread's first node: from the thread that handed over to it, else from the latest host activity before it (flagged)."""
     opened = set(host.handovers.waiter[host.handovers.begin < 0].tolist())
     source, target = [], []
@@ -97,7 +101,7 @@ def opening_edges(rows: Rows, host: HostNodes, latest: Latest):
     return np.array(source, dtype=np.int32), np.array(target, dtype=np.int32), EdgeKind.FALLBACK
 
 
-def handover_edges(host: HostNodes):
+def handover_edges(host: HostNodes) -> Part:
     """From the node the giver finished with to what the waiter does next."""
     given, source, target = host.handovers, [], []
     for waiter, giver, end in zip(given.waiter.tolist(), given.giver.tolist(), given.end.tolist(), strict=True):
@@ -110,7 +114,7 @@ def handover_edges(host: HostNodes):
     return np.array(source, dtype=np.int32), np.array(target, dtype=np.int32), EdgeKind.HANDOVER
 
 
-def launch_edges(links: Links, host: HostNodes, nodes: Nodes, rows: Rows, latest: Latest):
+def launch_edges(links: Links, host: HostNodes, nodes: Nodes, rows: Rows, latest: Latest) -> tuple[Part, list[Note]]:
     """Launch call to device work; work that starts before its call hangs on what the thread had finished by then."""
     linked = np.flatnonzero(links.call >= 0)
     source = host.launch_node[links.call[linked]] + nodes.first_host
@@ -132,21 +136,36 @@ def launch_edges(links: Links, host: HostNodes, nodes: Nodes, rows: Rows, latest
     return (source, linked + nodes.first_device, EdgeKind.LAUNCH), notes
 
 
-def stream_edges(rows: Rows, nodes: Nodes):
-    """Order on a stream."""
-    lane = rows.device.lane
-    same = np.flatnonzero(lane[1:] == lane[:-1]) + nodes.first_device
-    return same, same + 1, EdgeKind.STREAM
+def stream_edges(rows: Rows, nodes: Nodes) -> Part:
+    """Order on a stream: after the work before, and after earlier work that outlasts it.
+
+    Work that overlaps the first half of its predecessor does not follow it, but the latest work that had ended.
+    """
+    dev = rows.device
+    row = np.arange(len(dev.lane))
+    before = np.where(np.concatenate([[False], dev.lane[1:] == dev.lane[:-1]]), row - 1, -1) if len(row) else row
+    longest = kernels.outlasting(dev.lane, dev.end)
+    source = np.concatenate([before, longest])
+    target = np.concatenate([row, row])
+    have = source >= 0
+    source, target = source[have], target[have]
+    beside = dev.end[source] - dev.start[target] > (dev.end - dev.start)[source] // 2
+    for k in np.flatnonzero(beside).tolist():
+        low = int(dev.ptr[dev.lane[target[k]]])
+        done = np.flatnonzero(dev.end[low : target[k]] <= dev.start[target[k]])
+        source[k] = low + done[-1] if len(done) else -1
+    have = source >= 0
+    return source[have] + nodes.first_device, target[have] + nodes.first_device, EdgeKind.STREAM
 
 
-def queue_edges(rows: Rows, queue: Queue, host: HostNodes, nodes: Nodes):
+def queue_edges(rows: Rows, queue: Queue, host: HostNodes, nodes: Nodes) -> Part:
     """Work whose end frees a slot of the launch queue to the call that needs it, held back by it or not."""
     call = np.flatnonzero((queue.freed >= 0) & (host.launch_node >= 0))
     call = call[rows.device.end[queue.freed[call]] <= host.start[host.launch_node[call]]]
     return queue.freed[call] + nodes.first_device, host.launch_node[call] + nodes.first_host, EdgeKind.QUEUE
 
 
-def orphan_edges(rows: Rows, links: Links, nodes: Nodes, latest: Latest):
+def orphan_edges(rows: Rows, links: Links, nodes: Nodes, latest: Latest) -> Part:
     """Work without a launch that does not follow its stream predecessor as closely as usual: from the latest host activity."""
     dev = rows.device
     loose = links.call < 0
@@ -171,21 +190,20 @@ def orphan_edges(rows: Rows, links: Links, nodes: Nodes, latest: Latest):
     return np.concatenate(source), np.concatenate(target), EdgeKind.FALLBACK
 
 
-def mark_edges(host: HostNodes, marks: Marks, nodes: Nodes, latest: Latest, rows: Rows) -> list:
+def mark_edges(host: HostNodes, marks: Marks, nodes: Nodes, latest: Latest, rows: Rows) -> Part:
     """Marks outside their thread's sequence: after what the thread, or failing that the device, had finished by then.
 
     Without marks the one step ends with the last node of every thread and lane.
     """
-    source, target, kind = [], [], []
+    source: list[int] = []
+    target: list[int] = []
+    kind: list[int] = []
     closing = set(nodes.step_end[marks.event < 0].tolist())
     for node in nodes.beside.tolist():
         if node in closing:
-            ends = np.concatenate(
-                [
-                    host.ptr[1:][np.diff(host.ptr) > 0] - 1 + nodes.first_host,
-                    rows.device.ptr[1:][np.diff(rows.device.ptr) > 0] - 1 + nodes.first_device,
-                ]
-            )
+            threads = host.ptr[1:][np.diff(host.ptr) > 0] - 1 + nodes.first_host
+            lanes = [int(a + np.argmax(rows.device.end[a:b])) for a, b in itertools.pairwise(rows.device.ptr.tolist()) if b > a]
+            ends = np.concatenate([threads, np.array(lanes, dtype=np.int64) + nodes.first_device])
             source += ends.tolist()
             target += [node] * len(ends)
             kind += [int(EdgeKind.PROGRAM)] * len(ends)
@@ -201,4 +219,4 @@ def mark_edges(host: HostNodes, marks: Marks, nodes: Nodes, latest: Latest, rows
             continue
         target.append(node)
         kind.append(int(EdgeKind.PROGRAM if found >= 0 else EdgeKind.FALLBACK))
-    return [(np.array(source, dtype=np.int32), np.array(target, dtype=np.int32), np.array(kind, dtype=np.int8))]
+    return np.array(source, dtype=np.int32), np.array(target, dtype=np.int32), np.array(kind, dtype=np.int8)

@@ -82,11 +82,14 @@ def host_nodes(rows: Rows, links: Links, queue: Queue, waits: HostWaits, marks: 
     row, begin, finish = work
     work_ptr = np.searchsorted(rows.ops.thread[row], np.arange(count + 1))
     piece_ptr = np.searchsorted(pieces.thread, np.arange(count + 1))
-    ptr, source, start, end, what = kernels.weave(piece_ptr, pieces.start, pieces.end, work_ptr, begin, finish, low, np.maximum(low, high))
-    return _assemble(rows, pieces, given, beside, row, ptr, source, start, end, what)
+    woven = kernels.weave(piece_ptr, pieces.start, pieces.end, work_ptr, begin, finish, low, np.maximum(low, high))
+    return _assemble(rows, pieces, given, beside, row, woven)
 
 
-def _assemble(rows: Rows, pieces: Pieces, given: Handovers, beside, row, ptr, source, start, end, what) -> HostNodes:
+def _assemble(
+    rows: Rows, pieces: Pieces, given: Handovers, beside: np.ndarray, row: np.ndarray, woven: tuple[np.ndarray, ...]
+) -> HostNodes:
+    ptr, source, start, end, what = woven
     piece = np.where(what == 0, source, -1)
     kind = np.where(what == 1, int(NodeKind.HOST_WORK), int(NodeKind.GAP)).astype(np.int8)
     event = np.full(len(kind), -1, dtype=np.int32)

@@ -143,12 +143,16 @@ def weave(
 
 
 @njit(cache=True, nogil=True)
-def clip_stream(lane: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return ends cut at the next start on the same lane (rows sorted by lane, then start)."""
-    out = end.copy()
-    for i in range(len(start) - 1):
-        if lane[i] == lane[i + 1] and out[i] > start[i + 1]:
-            out[i] = start[i + 1]
+def outlasting(lane: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return, for each row, the earlier row of its lane that ends last (-1: none)."""
+    out = np.full(len(lane), -1, np.int64)
+    last = -1
+    for i in range(len(lane)):
+        if i > 0 and lane[i] == lane[i - 1]:
+            last = i - 1 if last < 0 or end[i - 1] >= end[last] else last
+        else:
+            last = -1
+        out[i] = last
     return out
 
 

@@ -16,11 +16,25 @@ if TYPE_CHECKING:
     class Replayed(Protocol):
         """What the ledger reads of a timeline (which is made in a higher room)."""
 
-        start_s: np.ndarray
-        finish_s: np.ndarray
-        critical: np.ndarray
-        binding: np.ndarray
-        step_s: np.ndarray
+        @property
+        def start_s(self) -> np.ndarray:
+            """Start of every node [s]."""
+
+        @property
+        def finish_s(self) -> np.ndarray:
+            """Finish of every node [s]."""
+
+        @property
+        def critical(self) -> np.ndarray:
+            """Nodes of a critical path."""
+
+        @property
+        def binding(self) -> np.ndarray:
+            """Edge that set each start."""
+
+        @property
+        def step_s(self) -> np.ndarray:
+            """Seconds of every step."""
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,9 @@ def _mark_nodes(host: HostNodes, beside: np.ndarray, count: int, first_beside: i
     return begins, ends
 
 
-def _pricing(kind, start, end, event, op, unit, first_device: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _pricing(
+    kind: np.ndarray, start: np.ndarray, end: np.ndarray, event: np.ndarray, op: np.ndarray, unit: np.ndarray, first_device: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row, unit and share of each node; shares follow the node's cleaned durations and sum to 1 over a unit."""
     n = len(kind)
     row = np.full(n, ROW_HOST, dtype=np.int32)

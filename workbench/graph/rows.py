@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.errors import Note
 from workbench.graph import kernels
 from workbench.graph.calls import classify
-from workbench.trace.trace import DEVICE_WORK, HOST_CALLS, Category, Trace, Track
+from workbench.trace.trace import DEVICE_WORK, HOST_CALLS, Category, Events, Trace, Track
 
 MARKS = re.compile(r"^ProfilerStep\s*#\d+$")
 """Step marks are labels, whatever category an old producer gave them."""
@@ -34,7 +33,7 @@ class DeviceRows:
     event: np.ndarray  # int32 [D]
     lane: np.ndarray  # int32 [D]
     start: np.ndarray  # int64 [D] [ns]
-    end: np.ndarray  # int64 [D] [ns], clipped at the next start on the lane
+    end: np.ndarray  # int64 [D] [ns]
     correlation: np.ndarray  # int64 [D], -1: none
     ptr: np.ndarray  # int64 [number of lanes + 1]
 
@@ -55,7 +54,6 @@ class Rows:
     lane_rank: np.ndarray  # int32
     lane_device: np.ndarray  # int32
     lane_stream: np.ndarray  # int32
-    notes: tuple[Note, ...]
 
 
 def name_order(trace: Trace) -> np.ndarray:
@@ -67,16 +65,10 @@ def name_order(trace: Trace) -> np.ndarray:
 
 
 def select(trace: Trace) -> Rows:
-    """Pick, clean and sort what the graph is made of."""
+    """Pick and sort what the graph is made of, from a cleaned trace."""
     e = trace.events
-    notes: list[Note] = []
     start = e.start_ns.astype(np.int64)
-    negative = e.dur_ns < 0
-    end = start + np.where(negative, 0, e.dur_ns)
-    if negative.any():
-        notes.append(
-            Note("negative-duration", trace.ranks[0].path if trace.ranks else "", int(negative.sum()), "negative durations read as zero")
-        )
+    end = start + np.maximum(e.dur_ns, 0)
     marks = np.array([bool(MARKS.match(s)) for s in trace.strings], dtype=bool)
     is_mark = marks[e.name] if len(e) else np.zeros(0, dtype=bool)
     is_mark[trace.steps.event] = True
@@ -91,12 +83,14 @@ def select(trace: Trace) -> Rows:
     thread_of_track, threads, thread_rank = _threads(trace, is_call, is_op, start, end)
     host = [_host_rows(np.flatnonzero(mask), thread_of_track, e, start, end, tie, len(threads)) for mask in (is_call, is_op)]
     role = classify(e.name[host[0].event], trace.strings)
-    device, lanes, lane_key = _device_rows(trace, np.flatnonzero(is_device), start, end, tie, notes)
+    device, lanes, lane_key = _device_rows(trace, np.flatnonzero(is_device), start, end, tie)
     rank, dev, stream = (lane_key[:, i] for i in range(3))
-    return Rows(origin, host[0], role, host[1], device, threads, thread_rank, thread_of_track, lanes, rank, dev, stream, tuple(notes))
+    return Rows(origin, host[0], role, host[1], device, threads, thread_rank, thread_of_track, lanes, rank, dev, stream)
 
 
-def _host_rows(rows: np.ndarray, thread_of_track, e, start, end, tie, count: int) -> HostRows:
+def _host_rows(
+    rows: np.ndarray, thread_of_track: np.ndarray, e: Events, start: np.ndarray, end: np.ndarray, tie: np.ndarray, count: int
+) -> HostRows:
     thread = thread_of_track[e.track[rows]]
     rows, thread = rows[thread >= 0], thread[thread >= 0]
     order = np.lexsort((e.external_id[rows], e.correlation[rows], tie[rows], -end[rows], start[rows], thread))
@@ -105,7 +99,9 @@ def _host_rows(rows: np.ndarray, thread_of_track, e, start, end, tie, count: int
     return HostRows(rows.astype(np.int32), thread, start[rows], end[rows], ptr)
 
 
-def _threads(trace: Trace, is_call, is_op, start, end) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
+def _threads(
+    trace: Trace, is_call: np.ndarray, is_op: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
     """Map tracks to host threads; a track with calls only that fit inside another thread's operators joins it.
 
     Old Kineto writes some calls of a thread under its pthread id instead of its system id.
@@ -139,7 +135,7 @@ def _thread_name(track: Track) -> str:
     return f"rank {track.rank} thread {track.tid} {label}".strip()
 
 
-def _home(trace: Trace, track: int, others: list[int], is_call, is_op, start, end) -> int:
+def _home(trace: Trace, track: int, others: list[int], is_call: np.ndarray, is_op: np.ndarray, start: np.ndarray, end: np.ndarray) -> int:
     on = trace.events.track
     mine = np.flatnonzero(is_call & (on == track))
     best, share = track, 0.9
@@ -154,7 +150,7 @@ def _home(trace: Trace, track: int, others: list[int], is_call, is_op, start, en
     return best
 
 
-def _covered(start, end, by_start, by_end, *, whole: bool) -> np.ndarray:
+def _covered(start: np.ndarray, end: np.ndarray, by_start: np.ndarray, by_end: np.ndarray, *, whole: bool) -> np.ndarray:
     """Bool [N]: intervals that lie wholly inside (or that overlap at all) the union of others."""
     if not len(by_start):
         return np.zeros(len(start), dtype=bool)
@@ -168,7 +164,9 @@ def _covered(start, end, by_start, by_end, *, whole: bool) -> np.ndarray:
     return ((k >= 0) & (high[k] > start)) | ((low[nxt] < end) & (low[nxt] >= start))
 
 
-def _device_rows(trace: Trace, rows, start, end, tie, notes: list[Note]) -> tuple[DeviceRows, tuple[str, ...], np.ndarray]:
+def _device_rows(
+    trace: Trace, rows: np.ndarray, start: np.ndarray, end: np.ndarray, tie: np.ndarray
+) -> tuple[DeviceRows, tuple[str, ...], np.ndarray]:
     e, tracks = trace.events, trace.tracks
     correlation = _correlations(trace, rows)
     device, stream = (trace.integer_arg(key)[rows] for key in ("device", "stream"))
@@ -183,15 +181,9 @@ def _device_rows(trace: Trace, rows, start, end, tie, notes: list[Note]) -> tupl
     keys, lane = np.unique(key, axis=0, return_inverse=True) if len(rows) else (key, np.zeros(0, dtype=np.int64))
     order = np.lexsort((tie[rows], correlation, end[rows], start[rows], lane))
     rows, lane, correlation = rows[order], lane[order].astype(np.int32), correlation[order]
-    clipped = kernels.clip_stream(lane, start[rows], end[rows])
-    cut = int((clipped < end[rows]).sum())
-    if cut:
-        notes.append(
-            Note("same-stream-overlap", "device streams", cut, "device work that outlasts the next start on its stream was clipped there")
-        )
     names = tuple(_lane_name(k, trace) for k in keys.tolist())
     ptr = np.searchsorted(lane, np.arange(len(keys) + 1))
-    return DeviceRows(rows.astype(np.int32), lane, start[rows], clipped, correlation, ptr), names, keys[:, :3]
+    return DeviceRows(rows.astype(np.int32), lane, start[rows], end[rows], correlation, ptr), names, keys[:, :3]
 
 
 def _track_order(trace: Trace) -> np.ndarray:
@@ -211,7 +203,7 @@ def _lane_name(key: list[int], trace: Trace) -> str:
     return name + (" (records without launch)" if extra else "")
 
 
-def _overlapping_records(key, correlation, start, end) -> np.ndarray:
+def _overlapping_records(key: np.ndarray, correlation: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Int64 [D]: 1 for records without a launch on a stream where such records overlap launched work (sub-records, DMA requests)."""
     out = np.zeros(len(start), dtype=np.int64)
     if not len(start) or (correlation >= 0).all():

@@ -19,6 +19,10 @@ UNEXPLAINED = (EdgeKind.ROOT, EdgeKind.FALLBACK)
 """Kinds whose lag is never known."""
 
 
+Part = tuple[np.ndarray, np.ndarray, int | np.ndarray]
+"""Sources, targets and kind of some edges."""
+
+
 @dataclass(frozen=True)
 class Edges:
     """Edges as parallel arrays."""
@@ -28,7 +32,7 @@ class Edges:
     kind: np.ndarray  # int8 [L]
 
     @staticmethod
-    def join(parts: list[tuple[np.ndarray, np.ndarray, int | np.ndarray]]) -> Edges:
+    def join(parts: list[Part]) -> Edges:
         """Concatenate (source, target, kind) parts."""
         source = np.concatenate([np.asarray(p[0], dtype=np.int32) for p in parts])
         target = np.concatenate([np.asarray(p[1], dtype=np.int32) for p in parts])
@@ -46,7 +50,7 @@ def settle(edges: Edges, start: np.ndarray, end: np.ndarray, device: np.ndarray)
     Parameters
     ----------
     edges : Edges
-        Sorted by target; every source ends by the recorded start of its target.
+        Sorted by target; a source that outlasts the recorded start of its target has a negative lag.
     start, end : int64 [V] [ns]
     device : int32 [V]
         Device of a node, -1 on the host: what is typical is typical of a device.

@@ -94,8 +94,10 @@ class Launched:
         """Return ``row``, or the latest before it on its lane that has ended by a moment (-1: none)."""
         dev = self.rows.device
         low = int(dev.ptr[dev.lane[row]])
-        k = int(np.searchsorted(dev.end[low : row + 1], by, "right")) - 1
-        return low + k if k >= 0 else -1
+        if dev.end[row] <= by:
+            return row
+        done = np.flatnonzero(dev.end[low : row + 1] <= by)
+        return low + int(done[-1]) if len(done) else -1
 
 
 def host_waits(
@@ -174,7 +176,9 @@ def _by_correlation(rank: np.ndarray, correlation: np.ndarray, mask: np.ndarray)
     return {(int(rank[i]), int(correlation[i])): int(i) for i in np.flatnonzero(mask & (correlation >= 0))}
 
 
-def _awaited(launched: Launched, rows: Rows, records: SyncRecords, record_call, i: int, k: int, rank: int) -> tuple[list[int], int]:
+def _awaited(
+    launched: Launched, rows: Rows, records: SyncRecords, record_call: dict[tuple[int, int], int], i: int, k: int, rank: int
+) -> tuple[list[int], int]:
     """Device rows a waiting call waits for, and whether a record says so."""
     begin, end, role = int(rows.calls.start[i]), int(rows.calls.end[i]), int(rows.role[i])
     everything = [row for row in (launched.last(lane, begin) for lane in launched.lanes(rank)) if row >= 0]
@@ -231,7 +235,8 @@ def _inferred(rows: Rows, links: Links, told: set[int]) -> set[tuple[int, int, i
     The record is the latest on the thread whose work runs on another stream than the waiting one, had ended when that started, and is not
     already taken by another wait of the same work.
     """
-    calls, dev, out = rows.calls, rows.device, set()
+    calls, dev = rows.calls, rows.device
+    out: set[tuple[int, int, int]] = set()
     if not len(dev.start):
         return out
     by_call = np.flatnonzero(links.call >= 0)

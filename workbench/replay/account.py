@@ -41,7 +41,8 @@ def account(graph: Graph, timeline: Timeline) -> Account:
         parts[s, rest] = timeline.step_s[s] - np.delete(parts[s], rest).sum()
     communication = _total([intervals[1]], begin, timeline.step_s)
     busy = _total([_union(*(np.concatenate([part[i] for part in intervals[:3]]) for i in range(2)))], begin, timeline.step_s)
-    return Account(*(np.ascontiguousarray(parts[:, i]) for i in range(6)), timeline.step_s, communication, busy)
+    compute, exposed, copies, host, waiting, idle = np.ascontiguousarray(parts.T)
+    return Account(compute, exposed, copies, host, waiting, idle, timeline.step_s, communication, busy)
 
 
 def _classes(graph: Graph, timeline: Timeline) -> list[tuple[np.ndarray, np.ndarray]]:

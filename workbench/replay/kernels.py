@@ -21,7 +21,7 @@ def forward(ptr: np.ndarray, source: np.ndarray, lag: np.ndarray, node_s: np.nda
     binding = np.full(n, -1, np.int64)
     for v in range(n):
         begin = 0.0
-        edge = np.int64(-1)
+        edge = -1
         for e in range(ptr[v], ptr[v + 1]):
             t = finish[source[e]] + lag[e]
             if edge < 0 or t > begin:
