@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +15,19 @@ Facts = dict[str, object]
 
 
 def facts(trace: Trace) -> dict[str, Facts]:
-    """Return {path: facts} of each file of the trace.
+    """Count and sum up each file of the trace.
 
-    Busy, compute, communication and memory times are lengths of unions of intervals over all streams of the file;
-    ``*_ns`` are integer nanoseconds; ``span_ns`` leaves out records of category ``Trace``. ``comm_*`` go by kernel names,
-    ``*_by_args`` by arguments first and names second.
+    Parameters
+    ----------
+    trace : Trace
+        As opened: nothing is cleaned here.
+
+    Returns
+    -------
+    dict
+        {path: facts}. ``*_ns`` are integer nanoseconds; ``span_ns`` leaves out records of category ``Trace``. Busy, compute,
+        communication and memory times are lengths of unions of intervals over all streams of the file. ``comm_*`` go by kernel
+        names, ``*_by_args`` by arguments first and names second. ``per_stream`` is keyed by the recorded "device/stream".
     """
     rank_of = np.array([t.rank for t in trace.tracks], np.int64)
     by_name, by_args = comm_by_name(trace), comm(trace)
@@ -53,7 +62,7 @@ def facts(trace: Trace) -> dict[str, Facts]:
     return result
 
 
-def _prefixed(counts, prefix: str) -> dict[str, int]:  # type: ignore[no-untyped-def]
+def _prefixed(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
     return {key.removeprefix(prefix): n for key, n in counts.items() if key.startswith(prefix) and key != prefix}
 
 

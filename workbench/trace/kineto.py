@@ -7,13 +7,17 @@ Reference: libkineto, ``ActivityType`` names (pytorch/kineto, libkineto/include/
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from workbench.errors import Note
 from workbench.trace import kernels
 from workbench.trace.inner_ranks import split_ranks
+from workbench.trace.kernels_json import Columns
 from workbench.trace.lanes import Lanes, lanes_of
+from workbench.trace.nesting import nesting
 from workbench.trace.part import Part, frozen, numbers
 from workbench.trace.scanner import Records
 from workbench.trace.trace import ArgColumn, Category, Events, Flows
@@ -75,25 +79,17 @@ def to_part(records: Records, path: str) -> Part:
         notes.append(Note("correlation-from-flow", path, linked, "device rows without a correlation took the id of their flow arrow"))
     external = _first(args, EXTERNAL, strings, count)
     order_id = np.where(external < 0, _first(args, ("Python id", "Ev Idx"), strings, count), external)
-    parent = nesting(lanes.track, c.start, c.dur, category, order_id, c.name, strings)
-    columns = (c.start, c.dur, lanes.track, c.name, category, c.cat, correlation, external, parent)
+    top = np.full(count, -1, np.int32)
+    columns = (c.start, c.dur, lanes.track, c.name, category, c.cat, correlation, external, top)
+    events = Events(*map(frozen, columns))
+    events = replace(events, parent=frozen(nesting(events, order_id, strings)))
     tracks, inner = split_ranks(lanes.tracks, lanes.track, category, correlation, c.start)
     if inner > 1:
         notes.append(Note("merged-ranks", path, inner, "several ranks lie in this file; they are told apart by their processes"))
-    part = Part(path, Events(*map(frozen, columns)), flows, args, strings, tracks, records.digest, notes=notes, inner_ranks=inner)
+    part = Part(path, events, flows, args, strings, tracks, records.digest, notes=notes, inner_ranks=inner)
     _identity(part, records)
     part.counts = _counts(records)
     return part
-
-
-def nesting(track, start, dur, category, order_id, name, strings) -> np.ndarray:  # type: ignore[no-untyped-def]
-    """Return the parent column; ties are settled by length, kind, recorded id, name and only then by file order."""
-    rank = np.full(13, 5, np.int8)
-    rank[[Category.ANNOTATION, Category.PYTHON, Category.CPU_OP, Category.RUNTIME, Category.DRIVER]] = 0, 1, 2, 3, 4
-    alphabetic = np.empty(len(strings), np.int32)
-    alphabetic[sorted(range(len(strings)), key=strings.__getitem__)] = np.arange(len(strings), dtype=np.int32)
-    order = np.lexsort((alphabetic[name], order_id, rank[category], -dur, start, track))
-    return kernels.nest(order, track, start, dur, category == Category.PYTHON)
 
 
 def _columns_of(records: Records) -> dict[str, ArgColumn]:
@@ -118,7 +114,7 @@ def _first(args: dict[str, ArgColumn], keys: tuple[str, ...], strings: list[str]
     return dense
 
 
-def _without_category(category, c, lanes: Lanes, strings: list[str]) -> np.ndarray:  # type: ignore[no-untyped-def]
+def _without_category(category: np.ndarray, c: Columns, lanes: Lanes, strings: list[str]) -> np.ndarray:
     """Give rows without a category one by the lane they lie on and their name."""
     rows = np.flatnonzero(c.cat == 0)
     if not len(rows):
@@ -137,7 +133,9 @@ def _flows(records: Records, lanes: Lanes) -> Flows:
     return Flows(*map(frozen, (f.id, f.start, lanes.flow_track, f.cat, f.phase)))
 
 
-def _from_flows(correlation, category, start, track, flows: Flows, strings: list[str]) -> int:  # type: ignore[no-untyped-def]
+def _from_flows(
+    correlation: np.ndarray, category: np.ndarray, start: np.ndarray, track: np.ndarray, flows: Flows, strings: list[str]
+) -> int:
     """Fill missing correlations of device rows from the finish of a launch arrow at the same lane and time; return how many."""
     missing = np.flatnonzero((correlation < 0) & np.isin(category, (Category.KERNEL, Category.MEMCPY, Category.MEMSET)))
     launch = [i for i, s in enumerate(strings) if s in LAUNCH_FLOWS]
@@ -184,7 +182,7 @@ def _counts(records: Records) -> dict[str, int]:
     return counts
 
 
-def _notes(records: Records, path: str):  # type: ignore[no-untyped-def]
+def _notes(records: Records, path: str) -> Iterator[Note]:
     n, c = records.counters, records.columns
     told = (
         ("no_dur", "event-without-duration", "complete events without a duration were set aside"),

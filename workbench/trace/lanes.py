@@ -23,6 +23,8 @@ DEVICE_PROCESS = (
 STREAM_THREAD = re.compile(r"(?i)^stream\s*#?\s*(\d+)")
 NUMBER = re.compile(r"^\d{1,9}$")
 
+Names = dict[tuple[str, str, str], str]
+
 HOST = (Category.CPU_OP, Category.RUNTIME, Category.DRIVER, Category.ANNOTATION, Category.PYTHON)
 ON_DEVICE = (*DEVICE_WORK, Category.SYNC, Category.GPU_ANNOTATION)
 
@@ -65,7 +67,9 @@ def lanes_of(records: Records, category: np.ndarray, args: Mapping[str, ArgColum
     return Lanes([tracks[i] for i in order], position[part], position[base[count:]], np.array(is_stream, bool)[order])
 
 
-def _split(base, device, stream, work, bases):  # type: ignore[no-untyped-def]
+def _split(
+    base: np.ndarray, device: np.ndarray, stream: np.ndarray, work: np.ndarray, bases: int
+) -> tuple[np.ndarray, list[int], list[tuple[int, int]]]:
     """Return (track of each event, base of each track, (device, stream) of each track); track b < bases is base b itself."""
     part = base.copy()
     owner, pair = list(range(bases)), [(-1, -1)] * bases
@@ -88,12 +92,11 @@ def _split(base, device, stream, work, bases):  # type: ignore[no-untyped-def]
     return part, owner, pair
 
 
-def _names(records: Records) -> dict[tuple[str, str, str], str]:
+def _names(records: Records) -> Names:
     """Return {(kind, pid, tid): name}; the first name given wins, process names have tid ""."""
     m, strings = records.metas, records.strings
-    names: dict[tuple[str, str, str], str] = {}
-    whole, first = kernels.group(m.what, m.pid, m.tid)
-    del whole
+    names: Names = {}
+    _, first = kernels.group(m.what, m.pid, m.tid)
     for i in first:
         what = strings[m.what[i]]
         tid = strings[m.tid[i]] if what == "thread_name" else ""
@@ -101,7 +104,7 @@ def _names(records: Records) -> dict[tuple[str, str, str], str]:
     return names
 
 
-def _track(pid: str, tid: str, names: dict, kinds: np.ndarray, pair: tuple[int, int]) -> tuple[Track, bool]:  # type: ignore[type-arg]
+def _track(pid: str, tid: str, names: Names, kinds: np.ndarray, pair: tuple[int, int]) -> tuple[Track, bool]:
     process, labels = names.get(("process_name", pid, ""), ""), names.get(("process_labels", pid, ""), "")
     thread = names.get(("thread_name", pid, tid), "")
     found = next((m for rule in DEVICE_PROCESS for text in (process, labels) if (m := rule.search(text))), None)

@@ -66,7 +66,9 @@ def _strings(parts: Sequence[Part]) -> tuple[list[str], list[np.ndarray]]:
     return list(number), texts
 
 
-def _events(parts, texts, shifts, tracks_before, rows_before) -> Events:  # type: ignore[no-untyped-def]
+def _events(
+    parts: Sequence[Part], texts: Sequence[np.ndarray], shifts: Sequence[int], tracks_before: np.ndarray, rows_before: np.ndarray
+) -> Events:
     columns = []
     for part, text, shift, t, row in zip(parts, texts, shifts, tracks_before, rows_before, strict=False):
         e = part.events
@@ -78,7 +80,7 @@ def _events(parts, texts, shifts, tracks_before, rows_before) -> Events:  # type
     return Events(*(frozen(np.concatenate(column)) for column in zip(*columns, strict=True)))
 
 
-def _flows(parts, texts, shifts, tracks_before) -> Flows:  # type: ignore[no-untyped-def]
+def _flows(parts: Sequence[Part], texts: Sequence[np.ndarray], shifts: Sequence[int], tracks_before: np.ndarray) -> Flows:
     columns = []
     for part, text, shift, t in zip(parts, texts, shifts, tracks_before, strict=False):
         f = part.flows
@@ -89,7 +91,7 @@ def _flows(parts, texts, shifts, tracks_before) -> Flows:  # type: ignore[no-unt
     return Flows(*(frozen(np.concatenate(column)) for column in zip(*columns, strict=True)))
 
 
-def _args(parts, texts, rows_before) -> dict[str, ArgColumn]:  # type: ignore[no-untyped-def]
+def _args(parts: Sequence[Part], texts: Sequence[np.ndarray], rows_before: np.ndarray) -> dict[str, ArgColumn]:
     pieces: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
     for part, text, row in zip(parts, texts, rows_before, strict=False):
         for key, column in part.args.items():

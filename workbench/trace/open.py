@@ -14,9 +14,10 @@ from workbench.trace import kineto
 from workbench.trace.clean import faults, notes_of
 from workbench.trace.merge import merge
 from workbench.trace.part import Part
-from workbench.trace.scanner import CHUNK, Records, Scanner
+from workbench.trace.scanner import Records, Scanner
 from workbench.trace.source import Source
 from workbench.trace.trace import Trace
+from workbench.trace.window import CHUNK
 
 RANK_IN_NAME = re.compile(r"(?i)(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)")
 

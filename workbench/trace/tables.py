@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from workbench.trace import kernels_json as kj
 
-_Rows = TypeVar("_Rows", bound=NamedTuple)
+_Rows = TypeVar("_Rows", kj.Columns, kj.Arguments, kj.FlowRows, kj.MetaRows)
 
 COLUMNS = ("i8", "i8", "i4", "i4", "i4", "i4")
 ARGUMENTS = ("i4", "i4", "i8", "?")

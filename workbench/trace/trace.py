@@ -43,7 +43,7 @@ class Events:
     """Complete events, one row each, in file order. All arrays have length E and are read-only.
 
     ``parent`` is the innermost event that encloses this one on the same track (-1: none); nesting is
-    deterministic: by start, then longer first, then file order. ``correlation`` and ``external_id``
+    deterministic: by start, then longer first, then kind, recorded id and name, then file order. ``correlation`` and ``external_id``
     are -1 where absent. ``name`` and ``raw_category`` index ``Trace.strings``; ``track`` indexes ``Trace.tracks``.
     """
 
