@@ -37,7 +37,10 @@ def busy(box):
 @pytest.fixture(scope="module")
 def thin(shared):
     with open(shared / "cases/field/38_thin_spans.csv") as file:
-        rows = [(0 if r["stream"] == "7" else 1, 0 if r["kind"] == "compute" else 3, int(r["start_us"]), int(r["end_us"])) for r in csv.DictReader(file)]
+        rows = [
+            (0 if r["stream"] == "7" else 1, 0 if r["kind"] == "compute" else 3, int(r["start_us"]), int(r["end_us"]))
+            for r in csv.DictReader(file)
+        ]
     return lanes_of(rows)
 
 
@@ -78,7 +81,10 @@ def test_an_interval_before_the_window_that_reaches_into_it_is_found():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 900), st.integers(1, 40)), min_size=1, max_size=200), st.integers(30, 120))
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 900), st.integers(1, 40)), min_size=1, max_size=200),
+    st.integers(30, 120),
+)
 def test_shares_conserve_busy_time_whatever_the_budget(rows, budget):
     """Independent sum: clipped lengths added one by one in Python."""
     arrays = lanes_of([(lane, kind, begin, begin + length) for lane, kind, begin, length in rows])

@@ -129,7 +129,17 @@ def statistics(lanes: Lanes, wanted: np.ndarray, t0: float, t1: float) -> list[d
     for look in Look:
         count, inside, total, low, high = found[look]
         if count:
-            rows.append({"kind": LOOKS[look].word, "count": int(count), "inside_s": inside, "sum_s": total, "mean_s": total / count, "min_s": low, "max_s": high})
+            rows.append(
+                {
+                    "kind": LOOKS[look].word,
+                    "count": int(count),
+                    "inside_s": inside,
+                    "sum_s": total,
+                    "mean_s": total / count,
+                    "min_s": low,
+                    "max_s": high,
+                }
+            )
     return rows
 
 
@@ -154,7 +164,10 @@ def timeline(prediction: Prediction, step: int | None = None, *, width: int = 90
 
     lanes = lanes_of(prediction, typical_step(prediction) if step is None else step)
     end = lanes.end_s * 1e3
-    ticks = [(len(lanes.ptr) - 1.5 - i, f"{name} {side}") for i, (name, side) in enumerate((n, s) for n in lanes.resources for s in ("measured", "predicted"))]
+    ticks = [
+        (len(lanes.ptr) - 1.5 - i, f"{name} {side}")
+        for i, (name, side) in enumerate((n, s) for n in lanes.resources for s in ("measured", "predicted"))
+    ]
 
     def draw(x_range: tuple[float, float] | None) -> Any:
         low, high = x_range or (0.0, end)
@@ -162,8 +175,17 @@ def timeline(prediction: Prediction, step: int | None = None, *, width: int = 90
         image = rgb(lanes, low * 1e-3, high * 1e-3, width)
         return hv.RGB(image, bounds=(low, 0.0, high, float(len(image))), kdims=["time", "lane"]).opts(apply_hard_bounds=False)
 
-    options = {"width": width, "height": 80 + row * len(ticks), "yticks": ticks, "xlabel": "time [ms]", "ylabel": "", "tools": ["xwheel_zoom", "xpan", "reset"]}
-    return hv.DynamicMap(draw, streams=[RangeX()]).opts(hv.opts.RGB(**options, active_tools=["xwheel_zoom", "xpan"], default_tools=[], title=_title(prediction)))
+    options = {
+        "width": width,
+        "height": 80 + row * len(ticks),
+        "yticks": ticks,
+        "xlabel": "time [ms]",
+        "ylabel": "",
+        "tools": ["xwheel_zoom", "xpan", "reset"],
+    }
+    return hv.DynamicMap(draw, streams=[RangeX()]).opts(
+        hv.opts.RGB(**options, active_tools=["xwheel_zoom", "xpan"], default_tools=[], title=_title(prediction))
+    )
 
 
 def rgb(lanes: Lanes, t0: float, t1: float, pixels: int) -> np.ndarray:

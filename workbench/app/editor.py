@@ -1,0 +1,177 @@
+"""The spec editor: presets, every number of the card as a slider and a text with a unit, reset, and what was changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.custom import JSComponent
+
+from workbench.app.state import AS_RECORDED, Session
+from workbench.app.timeline import ASSETS
+from workbench.errors import WorkbenchError
+from workbench.hardware.npu import Field, catalogue
+from workbench.units import format as exact
+from workbench.units import parse
+
+_GROUPS = (("Matrix unit", ("matrix",)), ("Vector unit", ("vector",)))
+_LAST = (
+    ("Rates by dtype", ("matrix.rate", "vector.rate")),
+    ("Runtime", ("runtime",)), ("Power", ("power",)), ("Links", ("link", "host")), ("Calibration", ("calibration",)),
+)
+LOG_RATIO = 20.0
+"""A slider whose limits are further apart than this is logarithmic."""
+
+
+class SpecFields(JSComponent):
+    """Sliders and texts; ``values`` maps a path to (SI value, text, changed, the card's own text)."""
+
+    groups = param.List(default=[])
+    values = param.Dict(default={})
+    dark = param.Boolean(default=False)
+
+    _esm = (ASSETS / "editor.js").read_text(encoding="utf-8")
+    _stylesheets = [(ASSETS / "editor.css").read_text(encoding="utf-8")]
+
+    def __init__(self, handle: Any, **params: Any) -> None:
+        super().__init__(**params)
+        self._handle = handle
+
+    def _handle_msg(self, data: dict[str, Any]) -> None:
+        self._handle(data)
+
+
+def grouped(fields: tuple[Field, ...]) -> list[dict[str, Any]]:
+    """Return the fields by part of the card, in an order a person looks for them; memory levels from the outside in."""
+    levels = list(dict.fromkeys(field.path.split(".")[1] for field in fields if field.path.startswith("memory.")))
+    memory = [(f"Memory: {level.upper()}", (f"memory.{level}",)) for level in reversed(levels)]
+    parts = [("Card", ("cores", "clock")), *memory[:1], *_GROUPS, *memory[1:], *_LAST]
+    out = []
+    for title, heads in parts:
+        rates = title.startswith("Rates")
+        found = [described(f) for head in heads for f in fields if (f.path == head or f.path.startswith(head + ".")) and (".rate." in f.path) == rates]
+        if found:
+            out.append({"title": title, "fields": found})
+    return out
+
+
+def described(field: Field) -> dict[str, Any]:
+    """Return what the browser needs to know of one field."""
+    low, high = float(field.low), float(field.high)
+    whole = not field.unit and field.value.is_integer() and not field.path.startswith(("matrix.rate", "vector.rate", "calibration"))
+    label = field.label
+    if field.path.startswith("memory."):
+        label = label.split(" ", 1)[1].capitalize() if " " in label else label
+    return {
+        "path": field.path,
+        "label": label,
+        "help": field.help,
+        "unit": field.unit,
+        "low": low,
+        "high": high,
+        "log": low > 0 and high / low > LOG_RATIO,
+        "integer": whole,
+    }
+
+
+def text_of(value: float, unit: str) -> str:
+    """Return a field's value as text with its unit."""
+    if not unit:
+        return f"{value:g}"
+    texts = [exact(value, unit)]
+    if unit == "B" and value >= 1e9:
+        texts += [text for text in (f"{value / 1e9:.6g} GB",) if parse(text, "B") == value]
+    return min(texts, key=len)
+
+
+class Editor:
+    """Presets and fields of the candidate card."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.fields = SpecFields(self.handle, dark=session.dark, sizing_mode="stretch_width")
+        self.preset = pmui.Select(
+            label="Card", options=[*catalogue(), AS_RECORDED], value=session.npu, size="small", sizing_mode="stretch_width", margin=(6, 0, 4, 0)
+        )
+        self.host = pmui.FloatInput(
+            label="Host factor",
+            value=session.host_factor,
+            start=0.01,
+            end=100.0,
+            step=0.1,
+            size="small",
+            sizing_mode="stretch_width",
+            margin=(6, 4, 4, 0),
+            description="Host work and unexplained host gaps take this many times as long as recorded.",
+        )
+        self.anchored = pmui.Checkbox(
+            label="Scale from measurement",
+            value=session.anchored,
+            margin=(2, 0, 2, 0),
+            description="Price an operator as measured x model(this card) / model(recorded card), instead of by the model alone.",
+        )
+        self.reset = pmui.Button(label="Reset", icon="restart_alt", variant="text", size="small", on_click=lambda _: session.choose(session.npu))
+        self.confidence = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, 4, 0))
+        self.preset.param.watch(lambda event: session.choose(event.new) if event.new != session.npu else None, "value")
+        self.host.param.watch(self._host, "value")
+        self.anchored.param.watch(lambda event: session.param.update(anchored=event.new), "value")
+        session.param.watch(lambda _: self._rebuild(), "npu")
+        session.param.watch(lambda _: self._values(), "spec")
+        session.param.watch(lambda event: self.fields.param.update(dark=event.new), "dark")
+        self._rebuild()
+
+    def _host(self, event: Any) -> None:
+        if event.new is not None and 0.01 <= event.new <= 100.0:
+            self.session.host_factor = float(event.new)
+
+    def _rebuild(self) -> None:
+        with pn.io.hold():
+            self.preset.value = self.session.npu
+            self.fields.groups = grouped(self.session.fields())
+            self._values()
+
+    def _values(self) -> None:
+        """Send values, texts and marks of all fields."""
+        spec, own = self.session.spec, {field.path: field for field in self.session.fields()}
+        if spec is None:
+            self.fields.values = {}
+            self.confidence.object = ""
+            return
+        now = {field.path: field for field in spec.fields()}
+        found = {}
+        for path, base in own.items():
+            value = now[path].value if path in now else base.value
+            found[path] = [value, text_of(value, base.unit), value != base.value, text_of(base.value, base.unit)]
+        self.fields.values = found
+        changed = sum(1 for entry in found.values() if entry[2])
+        words = f"{changed} changed · confidence {spec.confidence}" if changed else f"as catalogued · confidence {spec.confidence}"
+        self.confidence.object = f'<div style="font-size:12px;opacity:.75">{words}</div>'
+
+    def handle(self, message: dict[str, Any]) -> None:
+        """Take one change from the browser; what does not hold is said beside the field and changes nothing."""
+        path, session = str(message.get("path", "")), self.session
+        try:
+            if message["type"] == "value":
+                session.set_value(path, float(message["value"]))
+            elif message["type"] == "text":
+                session.set_field(path, str(message["text"]).strip())
+            elif message["type"] == "reset":
+                own = next(field for field in session.fields() if field.path == path)
+                session.set_field(path, text_of(own.value, own.unit))
+            self.fields._send_msg({"type": "error", "path": path, "text": ""})
+        except WorkbenchError as fault:
+            self.fields._send_msg({"type": "error", "path": path, "text": f"{fault.what}: {fault.fix}"})
+            self._values()
+
+    def __panel__(self) -> pn.viewable.Viewable:
+        return pn.Column(
+            self.preset,
+            pn.Row(self.host, self.reset, align="center"),
+            self.anchored,
+            self.confidence,
+            self.fields,
+            sizing_mode="stretch_width",
+            margin=(4, 12, 12, 12),
+        )

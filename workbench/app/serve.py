@@ -1,0 +1,117 @@
+"""`workbench serve`: the page, its sessions and their address; nothing leaves the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import panel as pn
+
+from workbench.app.page import TITLE, App, broken
+from workbench.app.shelf import Shelf
+from workbench.errors import UnreadableInput
+
+WORKERS = 2
+MESSAGE_BYTES = 64 * 2**20
+"""Largest message of a browser [B]; uploads come in smaller chunks."""
+
+
+def pages(shelf: Shelf, executor: ThreadPoolExecutor, npu: str = "", trace: str = "") -> Callable[[], Any]:
+    """Return the function that builds the page of a new session.
+
+    Parameters
+    ----------
+    shelf : Shelf
+        Recordings, shared between sessions.
+    executor : ThreadPoolExecutor
+        Where predictions of all sessions run.
+    npu, trace : str
+        Card and trace (a name of the shelf) at the start.
+    """
+
+    def build() -> Any:
+        try:
+            document = pn.state.curdoc
+            app = App(shelf, executor, document.add_next_tick_callback, npu, trace)
+            _address(app)
+            return app.page
+        except Exception as fault:  # an exception here would leave the browser with an endless spinner
+            return broken(fault)
+
+    return build
+
+
+def _address(app: App) -> None:
+    """Tie card, edits and sample to the address of the page, then open what it names."""
+    session = app.session
+    if pn.state.location is not None:
+        pn.state.location.sync(session, {"npu": "npu", "edits": "set", "trace": "trace"})
+    if session.trace:
+        name = session.trace
+        pn.state.onload(lambda: app.opening.open_sample(name))
+
+
+def serve(
+    traces: Iterable[str | Path] = (),
+    *,
+    port: int = 5006,
+    address: str = "localhost",
+    npu: str = "",
+    folder: str | Path | None = None,
+    show: bool = True,
+    block: bool = True,
+    origins: Iterable[str] = (),
+) -> Any:
+    """Serve the app.
+
+    Parameters
+    ----------
+    traces : iterable of path
+        Offered first in the Open dialog; the first one is opened.
+    port : int
+        0 takes any free port.
+    address : str
+        Address to listen on.
+    npu : str
+        Card at the start: a catalogue name or the path of a YAML description.
+    folder : path, optional
+        Folder below which traces on the server may be picked; default: that of the first trace.
+    show : bool
+        Open a browser window.
+    block : bool
+        Serve until interrupted; False serves in a thread and returns at once.
+    origins : iterable of str
+        Hosts a proxy serves the page under, e.g. ``"perf.example.org"``.
+
+    Returns
+    -------
+    Server or thread
+        As `panel.serve` returns it.
+
+    Raises
+    ------
+    UnreadableInput
+        A named trace does not exist.
+    """
+    paths = [Path(trace) for trace in traces]
+    for path in paths:
+        if not path.is_file():
+            raise UnreadableInput(str(path), "no such file", "name existing trace files")
+    below = folder if folder is not None else (paths[0].resolve().parent if paths else None)
+    shelf = Shelf(paths, below)
+    executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="predict")
+    pn.extension("tabulator", notifications=True)
+    allowed = [f"{address}:{port}", f"localhost:{port}", f"127.0.0.1:{port}", *origins] if port else ["*"]
+    return pn.serve(
+        {"/": pages(shelf, executor, npu, paths[0].name if paths else "")},
+        title={"/": TITLE},
+        port=port,
+        address=address,
+        show=show,
+        threaded=not block,
+        websocket_origin=allowed,
+        websocket_max_message_size=MESSAGE_BYTES,
+        verbose=block,
+    )

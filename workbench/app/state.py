@@ -1,0 +1,222 @@
+"""What one session asks and knows. Everything a person can change is a parameter here; one watcher answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import param
+
+from workbench.app.runner import Latest, Outcome
+from workbench.app.shelf import Shelf
+from workbench.cost.vendor import VendorTimes
+from workbench.errors import InvalidSpec, WorkbenchError
+from workbench.hardware.npu import Field, NpuSpec, load_npu
+from workbench.study.predict import predict
+from workbench.study.prediction import Prediction
+from workbench.study.scenario import Scenario
+from workbench.study.workload import Workload
+from workbench.units import format as exact
+from workbench.view.timeline import Lanes, Names, lanes_of, names_of, typical_step
+
+AS_RECORDED = "as recorded"
+"""Name of the choice to replay without a card."""
+DEFAULT = "npu-x"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing asked: a scenario and the step to look at (-1: the typical one, -2: all)."""
+
+    scenario: Scenario
+    step: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A prediction laid out for the pictures."""
+
+    prediction: Prediction
+    lanes: Lanes
+    step: int  # -1: all
+
+    @cached_property
+    def names(self) -> Names:
+        """Names of the nodes."""
+        return names_of(self.prediction)
+
+
+def answer(question: Question) -> Answer:
+    """Predict and lay out; runs in the background."""
+    prediction = predict(question.scenario)
+    step = typical_step(prediction) if question.step == -1 else question.step
+    shown = step if 0 <= step < len(prediction.graph.step_numbers) else None
+    made = Answer(prediction, lanes_of(prediction, shown), -1 if shown is None else shown)
+    _ = made.names
+    return made
+
+
+def parse_edits(text: str) -> dict[str, str]:
+    """Return ``{path: quantity text}`` of ``"cores=64;memory.hbm.bandwidth=3.2 TB/s"``.
+
+    Raises
+    ------
+    InvalidSpec
+        For a part without ``=``.
+    """
+    out = {}
+    for part in filter(None, (p.strip() for p in text.split(";"))):
+        path, sign, value = part.partition("=")
+        if not sign:
+            raise InvalidSpec("set", f"{part!r} is not path=value", "write e.g. memory.hbm.bandwidth=3.2 TB/s")
+        out[path.strip()] = value.strip()
+    return out
+
+
+def edited(npu: str, edits: str) -> NpuSpec | None:
+    """Return the card with its edits; None to replay as recorded."""
+    if npu == AS_RECORDED:
+        return None
+    spec = load_npu(npu)
+    fields = {field.path: field for field in spec.fields()}
+    changes: dict[str, object] = {}
+    for path, text in parse_edits(edits).items():
+        plain = path in fields and not fields[path].unit
+        changes[path] = _number(path, text) if plain else text
+    return spec.with_(changes) if changes else spec
+
+
+def _number(path: str, text: str) -> float | int:
+    try:
+        value = float(text)
+    except ValueError:
+        raise InvalidSpec(path, f"{text!r} is not a number", "this field has no unit: give a plain number") from None
+    return int(value) if value.is_integer() else value
+
+
+class Session(param.Parameterized):
+    """State of one browser session.
+
+    Parameters
+    ----------
+    shelf : Shelf
+        Recordings of the server.
+    executor : Executor
+        Where predictions run.
+    deliver : callable
+        Runs a function on the session's event loop.
+    complain : callable
+        Shows an error to the person.
+    """
+
+    npu = param.String(default=DEFAULT, doc="Card from the catalogue, or 'as recorded'.")
+    edits = param.String(default="", doc="Changed fields: path=quantity;...")
+    trace = param.String(default="", doc="Name of a sample, for the address of the page.")
+    host_factor = param.Number(default=1.0, bounds=(0.01, 100.0), doc="Host work takes this many times as long.")
+    anchored = param.Boolean(default=False, doc="Scale measurements by model ratios instead of trusting the model alone.")
+    step = param.Integer(default=-1, doc="Step shown: -1 the typical one, -2 all.")
+    selected = param.Integer(default=-1, doc="Row of the selected operator.")
+    dark = param.Boolean(default=False)
+    busy = param.String(default="", doc="What is being done, empty when idle.")
+    workload = param.Parameter(default=None)
+    vendor = param.Parameter(default=None)
+    spec = param.Parameter(default=None, doc="The card as edited; None: as recorded.")
+    answer = param.Parameter(default=None, doc="The newest Answer.")
+    settled = param.Integer(default=0, doc="Counts answers after which nothing newer was waiting.")
+
+    def __init__(self, shelf: Shelf, executor: Executor, deliver: Callable[[Callable[[], None]], object], complain: Callable[[Exception], None]) -> None:
+        super().__init__()
+        self.shelf, self.executor, self.deliver, self.complain = shelf, executor, deliver, complain
+        self._predictions: Latest[Question, Answer] = Latest(answer, self._show, executor, deliver)
+        self._openings: Latest[tuple[str, tuple[Any, ...]], Workload] = Latest(lambda q: shelf.open(q[1]), self._opened, executor, deliver)
+        self.respec()
+
+    @param.depends("npu", "edits", watch=True)
+    def respec(self) -> None:
+        """Make the edited card; a contradiction is shown and the last good card stays."""
+        try:
+            self.spec = edited(self.npu, self.edits)
+        except WorkbenchError as fault:
+            self.complain(fault)
+            if self.spec is None:  # the page's address names a card or a field that does not exist
+                self.choose(DEFAULT)
+
+    def choose(self, npu: str) -> None:
+        """Take a card from the catalogue, without edits."""
+        self.param.update(npu=npu, edits="")
+
+    def fields(self) -> tuple[Field, ...]:
+        """Return the editable fields of the chosen card without its edits."""
+        try:
+            return () if self.npu == AS_RECORDED else load_npu(self.npu).fields()
+        except WorkbenchError:
+            return ()
+
+    def set_field(self, path: str, text: str) -> None:
+        """Change one field of the card; setting it to the card's own value removes the edit.
+
+        Raises
+        ------
+        WorkbenchError
+            When the value does not hold; nothing is changed.
+        """
+        base = next((field for field in self.fields() if field.path == path), None)
+        changes = parse_edits(self.edits)
+        changes[path] = text
+        trial = edited(self.npu, f"{path}={text}")
+        if base is not None and trial is not None and trial.get(path) == base.value:
+            del changes[path]
+        joined = ";".join(f"{key}={value}" for key, value in changes.items())
+        edited(self.npu, joined)
+        self.edits = joined
+
+    def set_value(self, path: str, value: float) -> None:
+        """Change one field to an SI value."""
+        field = next(field for field in self.fields() if field.path == path)
+        self.set_field(path, exact(value, field.unit) if field.unit else f"{value:g}")
+
+    def open(self, name: str, paths: tuple[Any, ...]) -> None:
+        """Open a recording in the background; ``name`` goes into the address when it is a sample."""
+        self.busy = f"opening {name}"
+        self._openings.ask((name, paths))
+
+    def _opened(self, outcome: Outcome[tuple[str, tuple[Any, ...]], Workload]) -> None:
+        name, _ = outcome.question
+        if outcome.newest:
+            self.busy = ""
+        if outcome.error is not None:
+            self.complain(outcome.error)
+            return
+        self.param.update(step=-1, selected=-1, workload=outcome.answer, trace=name if name in self.shelf.samples() else "")
+
+    @param.depends("workload", "spec", "vendor", "host_factor", "anchored", "step", watch=True)
+    def ask(self) -> None:
+        """Ask for the prediction of what is set now."""
+        if self.workload is None:
+            return
+        self.busy = "predicting"
+        scenario = Scenario(self.workload, npu=self.spec, vendor=self.vendor, host_factor=self.host_factor, anchored=self.anchored)
+        self._predictions.ask(Question(scenario, self.step))
+
+    def scenario(self) -> Scenario | None:
+        """Return what is shown now as a scenario."""
+        return self.answer.prediction.scenario if self.answer is not None else None
+
+    def set_vendor(self, vendor: VendorTimes | None) -> None:
+        """Use a vendor's operator times (None: none)."""
+        self.vendor = vendor
+
+    def _show(self, outcome: Outcome[Question, Answer]) -> None:
+        if outcome.newest:
+            self.busy = ""
+        if outcome.question.scenario.workload is not self.workload:
+            return  # another recording was opened meanwhile
+        if outcome.error is not None:
+            self.complain(outcome.error)
+            return
+        self.answer = outcome.answer
+        if outcome.newest:
+            self.settled += 1

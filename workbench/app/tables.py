@@ -1,0 +1,164 @@
+"""Tables and lists: operators (linked), the ledger of lags, the notes."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import panel as pn
+import xarray as xr
+from bokeh.models.widgets.tables import NumberFormatter
+
+from workbench.app.state import Session
+from workbench.errors import Note
+from workbench.view.text import quantity
+
+COLUMNS = {
+    "name": "operator", "signature": "shapes", "kind": "kind", "dtype": "dtype", "measured": "measured [µs]", "predicted": "predicted [µs]",
+    "ratio": "ratio", "bound": "bound", "evidence": "evidence", "count": "count", "total": "total [ms]", "share": "share [%]", "why": "why",
+}  # fmt: skip
+_TABLE_CSS = """
+.tabulator { font: 12.5px Inter, Roboto, system-ui, sans-serif !important; font-variant-numeric: tabular-nums; }
+.tabulator .tabulator-header .tabulator-col .tabulator-col-content { padding: 3px 6px !important; }
+.tabulator .tabulator-header .tabulator-col-title { font-size: 12px; }
+.tabulator .tabulator-header input { font-size: 11.5px; padding: 1px 4px !important; border-radius: 4px; border: 1px solid rgba(127,137,150,.5); }
+.tabulator .tabulator-row .tabulator-cell { padding: 4px 6px !important; }
+.tabulator .tabulator-footer { font-size: 12px; }
+"""
+UNPRICED = ("scaled", "extrapolated", "measured")
+_NUMBERS = {"measured": "0,0.00", "predicted": "0,0.00", "ratio": "0,0.00", "count": "0,0", "total": "0,0.000", "share": "0.0"}
+_WIDTHS = {
+    "name": 170, "signature": 190, "kind": 96, "dtype": 60, "measured": 104, "predicted": 104, "ratio": 64, "bound": 82, "evidence": 92, "count": 64,
+    "total": 84, "share": 76, "why": 320,
+}  # fmt: skip
+
+
+def operator_frame(table: xr.Dataset) -> pd.DataFrame:
+    """Return the operator table in the units of the columns; the index is the row of the OpTable."""
+    measured, predicted = table.measured_s.values, table.predicted_s.values
+    ratio = np.divide(predicted, measured, out=np.full(len(predicted), np.nan), where=measured > 0)
+    data = {
+        "name": table.name.values,
+        "signature": [
+            _shapes(str(name), str(dtype), str(text))
+            for name, dtype, text in zip(table.name.values, table["dtype"].values, table.signature.values, strict=True)
+        ],
+        "kind": [str(kind).replace("_", " ") for kind in table.kind.values],
+        "dtype": table["dtype"].values,
+        "measured": measured * 1e6,
+        "predicted": predicted * 1e6,
+        "ratio": ratio,
+        "bound": table.bound.values,
+        "evidence": table.evidence.values,
+        "count": table["count"].values,
+        "total": table.predicted_total_s.values * 1e3,
+        "share": table.share.values * 100,
+        "why": table.why.values,
+    }
+    return pd.DataFrame(data, index=pd.Index(table.operator.values, name="row"))
+
+
+def _shapes(name: str, dtype: str, signature: str) -> str:
+    """Return what a signature says beyond name and dtype, which have columns of their own."""
+    return signature.removeprefix(name).strip(" |").removeprefix(dtype).strip(" |") or "–"
+
+
+class Operators:
+    """The operator table: sortable, filtered in its headers, a click selects the operator everywhere."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        kinds = {key: "float64" if key in _NUMBERS else "object" for key in COLUMNS}
+        empty = pd.DataFrame({key: [] for key in COLUMNS}, index=pd.Index([], name="row", dtype="int64")).astype(kinds)
+        words = [key for key in COLUMNS if key not in _NUMBERS]
+        self.component = pn.widgets.Tabulator(
+            empty, titles=COLUMNS, widths=_WIDTHS, show_index=False, disabled=True, selectable=1, pagination="local", page_size=12, layout="fit_data",
+            formatters={key: NumberFormatter(format=form) for key, form in _NUMBERS.items()},
+            text_align={key: "right" for key in _NUMBERS}, header_filters={key: {"type": "input", "placeholder": "filter"} for key in words},
+            theme="simple", sizing_mode="stretch_width", height=470, margin=0, configuration={"rowHeight": 26},
+            stylesheets=[_TABLE_CSS],
+        )  # fmt: skip
+        self.words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 0, 4, 2))
+        self.component.on_click(self._clicked)
+        session.param.watch(lambda _: self._select(), "selected")
+
+    def _clicked(self, event: Any) -> None:
+        self.session.selected = int(self.component.value.index[event.row])
+
+    def _select(self) -> None:
+        index = self.component.value.index
+        found = np.flatnonzero(index == self.session.selected).tolist()
+        if found != self.component.selection:
+            self.component.selection = found
+            if found:
+                self.component.page = min(found[0] // self.component.page_size + 1, max(self.component.max_page, 1)) if hasattr(self.component, "max_page") else 1
+
+    def update(self) -> None:
+        """Show the newest answer."""
+        if self.session.answer is None:
+            return
+        prediction = self.session.answer.prediction
+        frame = operator_frame(prediction.operators())
+        self.component.value = frame
+        self.words.object = _unpriced(frame) if prediction.scenario.npu is not None else ""
+        self._select()
+
+    def __panel__(self) -> pn.viewable.Viewable:
+        return pn.Column(self.words, self.component, sizing_mode="stretch_width")
+
+
+def _unpriced(frame: pd.DataFrame) -> str:
+    """Name what neither a vendor time nor the model prices, with its share of the predicted time."""
+    rows = frame[frame.evidence.isin(UNPRICED)].sort_values("share", ascending=False)
+    if not len(rows):
+        return _line("Every operator is priced by a vendor time or the model.")
+    names = ", ".join(f"{escape(str(row['name']))} ({row['share']:.1f} %)" for _, row in rows.head(6).iterrows())
+    more = f" and {len(rows) - 6} more" if len(rows) > 6 else ""
+    return _line(f"<b>{len(rows)} operator{'s' if len(rows) > 1 else ''} without vendor time or model</b>, {rows.share.sum():.1f} % of the predicted time: {names}{more}.")
+
+
+def _line(text: str) -> str:
+    return f'<div style="font:12.5px/1.4 Inter,Roboto,system-ui,sans-serif">{text}</div>'
+
+
+_LIST_CSS = """
+table { border-collapse: collapse; width: 100%; font: 12.5px/1.4 Inter, Roboto, system-ui, sans-serif; font-variant-numeric: tabular-nums; }
+th { text-align: left; font-weight: 600; opacity: .75; padding: 4px 10px 4px 0; border-bottom: 1px solid rgba(127,137,150,.4); }
+td { padding: 4px 10px 4px 0; border-bottom: 1px solid rgba(127,137,150,.2); vertical-align: top; overflow-wrap: anywhere; }
+td.n { text-align: right; white-space: nowrap; }
+.note { font: 12.5px/1.4 Inter, Roboto, system-ui, sans-serif; padding: 8px 2px; border-bottom: 1px solid rgba(127,137,150,.3); overflow-wrap: anywhere; }
+.code { font-weight: 600; } .where, .fix { opacity: .75; } .fix::before { content: "→ "; }
+"""
+
+
+def lag_html(table: xr.Dataset) -> str:
+    """Return the ledger of lags as HTML."""
+    if not table.sizes.get("lag", 0):
+        return _line("No unexplained lag: every wait in the timeline has a recorded cause.")
+    head = "<tr><th>lag</th><th>on the critical path</th><th>where</th><th>between</th><th>cause</th></tr>"
+    rows = "".join(
+        f'<tr><td class="n">{quantity(float(lag.seconds), "s")}</td><td>{"yes" if bool(lag.critical) else "no"}</td><td>{escape(str(lag["where"].item()))}</td>'
+        f"<td>{escape(str(lag.before.item()))} → {escape(str(lag.after.item()))}</td><td>{escape(str(lag.cause.item()))}</td></tr>"
+        for lag in (table.isel(lag=i) for i in range(table.sizes["lag"]))
+    )
+    return f"<table>{head}{rows}</table>"
+
+
+def notes_html(notes: tuple[Note, ...]) -> str:
+    """Return every note as HTML."""
+    if not notes:
+        return _line("No notes: nothing had to be tolerated or assumed.")
+    return "".join(
+        f'<div class="note"><div><span class="code">{escape(note.code)}</span> · {note.count}×</div><div>{escape(note.text)}</div>'
+        f'<div class="where">{escape(note.where)}</div>{f"""<div class="fix">{escape(note.fix)}</div>""" if note.fix else ""}</div>'
+        for note in notes
+    )
+
+
+def html_list(text: str = "") -> pn.pane.HTML:
+    """Return a pane for one of these lists."""
+    return pn.pane.HTML(text, stylesheets=[_LIST_CSS], sizing_mode="stretch_width", margin=(4, 2))
+
+

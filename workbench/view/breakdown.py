@@ -1,0 +1,50 @@
+"""Where a step's time goes, measured beside predicted, as rows for bars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.cost.cost import Bound, Evidence
+from workbench.replay.timeline import Account
+from workbench.study.prediction import Prediction
+from workbench.study.shares import bound_shares, row_totals
+from workbench.view.palette import ACCOUNT, BOUNDS, EVIDENCE, Ink
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a bar."""
+
+    word: str
+    ink: Ink
+    value: float
+
+
+def account_parts(account: Account, complete: np.ndarray) -> tuple[Part, ...]:
+    """Return the mean account of the complete steps (of all where none is) as parts [s] that add up to the mean step."""
+    kept = complete if complete.any() else np.ones_like(complete)
+    return tuple(Part(name.replace("_", " "), ink, float(getattr(account, f"{name}_s")[kept].mean())) for name, ink in ACCOUNT)
+
+
+def breakdown(prediction: Prediction) -> dict[str, tuple[Part, ...]]:
+    """Return the parts of the measured and of the predicted step [s]."""
+    complete = prediction.graph.step_complete
+    return {
+        "measured": account_parts(prediction.measured_account, complete),
+        "predicted": account_parts(prediction.account, complete),
+    }
+
+
+def evidence_parts(prediction: Prediction) -> tuple[Part, ...]:
+    """Return the shares of predicted operator time by what they rest on, best evidence first."""
+    shares = prediction.evidence_share
+    known = ((evidence, shares.get(evidence.name.lower(), 0.0)) for evidence in Evidence)
+    return tuple(Part(EVIDENCE[evidence].word, EVIDENCE[evidence], share) for evidence, share in known if share > 0)
+
+
+def bound_parts(prediction: Prediction) -> tuple[Part, ...]:
+    """Return the shares of predicted operator time by bound."""
+    shares = bound_shares(prediction.cost, row_totals(prediction.graph, len(prediction.table), prediction.node_s))
+    return tuple(Part(BOUNDS[bound].word, BOUNDS[bound], float(shares[bound])) for bound in Bound if shares[bound] > 0)
