@@ -1,8 +1,7 @@
-"""Device work grouped into priced units: recordings written by hand, laws on random ones, and the handed traces."""
+"""Device work grouped into priced units: recordings written by hand, and laws on random ones."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,82 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workbench.graph.units import price_units
-from workbench.operators.coverage import coverage, implied_rates
-from workbench.operators.table import Dtype, Kind, OpTable
-from workbench.trace.open import open_trace
-from workbench.trace.trace import Trace
+from tests.graph.recording import Recording, priced
+from workbench.operators.coverage import coverage
+from workbench.operators.table import Dtype, Kind
 
 GEMM = "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"
 POINTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
-
-
-class Recording:
-    """Kineto records in the making."""
-
-    def __init__(self) -> None:
-        self.records: list[dict] = [
-            {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Traces", "tid": "PyTorch Profiler", "ts": 0, "dur": 10000}
-        ]
-
-    def add(self, cat: str, name: str, ts: float, dur: float, tid: int = 1, pid: int = 10, **args: object) -> Recording:
-        self.records.append({"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args})
-        return self
-
-    def op(
-        self,
-        name: str,
-        ts: float,
-        dur: float,
-        dims: list | None = None,
-        types: list | None = None,
-        concrete: list | None = None,
-        **args: object,
-    ) -> Recording:
-        shapes = {} if dims is None else {"Input Dims": dims, "Input type": types, "Concrete Inputs": concrete or [""] * len(dims)}
-        return self.add("cpu_op", name, ts, dur, **shapes, **args)
-
-    def launch(self, ts: float, correlation: int, name: str = "cudaLaunchKernel", dur: float = 2, tid: int = 1) -> Recording:
-        return self.add("cuda_runtime", name, ts, dur, tid=tid, correlation=correlation)
-
-    def kernel(self, name: str, ts: float, dur: float, correlation: int, stream: int = 7, cat: str = "kernel", **args: object) -> Recording:
-        return self.add(cat, name, ts, dur, tid=stream, pid=0, correlation=correlation, device=0, stream=stream, **args)
-
-    def trace(self, folder: Path) -> Trace:
-        path = folder / "recording.json"
-        path.write_text(json.dumps({"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": self.records}))
-        return open_trace(str(path))
-
-
-def priced(recording: Recording, folder: Path) -> tuple[Trace, OpTable, np.ndarray, np.ndarray, np.ndarray]:
-    trace = recording.trace(folder)
-    result = price_units(trace)
-    laws(trace, *result)
-    return trace, *result
-
-
-def laws(trace: Trace, table: OpTable, op: np.ndarray, unit: np.ndarray, share: np.ndarray) -> None:
-    """What holds for any recording: all device time is in the table once, shares sum to 1, members of a unit share a row and a stream."""
-    work = trace.is_device_work
-    inside = op >= 0
-    assert np.array_equal(inside, unit >= 0)
-    if work.any():
-        assert np.array_equal(inside, work)
-        total = np.maximum(trace.events.dur_ns[work], 0).sum()
-        assert round(float((table.measured_s * table.count).sum()) * 1e9) == total
-    n = int(unit.max()) + 1 if inside.any() else 0
-    assert np.allclose(np.bincount(unit[inside], weights=share[inside], minlength=n), 1.0)
-    assert np.array_equal(np.unique(unit[inside]), np.arange(n))
-    assert int(table.count.sum()) == n
-    for values in (op, trace.events.track if work.any() else op):
-        low, high = np.full(n, 2**31), np.full(n, -1)
-        np.minimum.at(low, unit[inside], values[inside])
-        np.maximum.at(high, unit[inside], values[inside])
-        assert np.array_equal(low, high)
-    assert len(set(table.signature)) == len(table)
-    for numbers in (table.flops, table.bytes_read, table.bytes_written):
-        assert np.isfinite(numbers).all()
-        assert (numbers >= 0).all()
 
 
 MM = {"dims": [[64, 32], [32, 16]], "types": ["c10::BFloat16", "c10::BFloat16"]}
@@ -97,7 +26,7 @@ def test_the_innermost_operator_with_a_formula(tmp_path: Path) -> None:
     r.launch(110, 1, "cudaMemsetAsync").launch(120, 2).kernel("Memset (Device)", 130, 1, 1, cat="gpu_memset", bytes=64).kernel(
         GEMM, 140, 9, 2
     )
-    trace, table, op, unit, share = priced(r, tmp_path)
+    trace, table, _, _, share = priced(r, tmp_path)
     assert table.name == ("aten::mm",)
     assert table.kind[0] == Kind.GEMM
     assert table.dtype[0] == Dtype.BF16
@@ -155,7 +84,7 @@ def test_graph_launches_are_priced_kernel_by_kernel(tmp_path: Path) -> None:
     r = Recording().op("aten::mm", 100, 50, **MM).launch(110, 1, "cudaGraphLaunch")
     for i in range(3):
         r.kernel(f"node_{i % 2}", 120 + 10 * i, 5, 1)
-    _, table, op, unit, _ = priced(r, tmp_path)
+    _, table, _, unit, _ = priced(r, tmp_path)
     assert sorted(table.name) == ["node_0", "node_1"]
     assert (table.kind == Kind.UNKNOWN).all()
     assert not table.has_shapes.any()
@@ -203,7 +132,7 @@ def test_unknown_operators_with_shapes_are_listed_by_name(tmp_path: Path) -> Non
     assert table.name == ("my::odd",)
     assert table.kind[0] == Kind.UNKNOWN
     assert table.has_shapes[0]
-    assert coverage(table).unpriced[0].signature == "my::odd|unknown|[4,4]"
+    assert coverage(table).unpriced[0].signature == "my::odd|fp32|[4,4]"
 
 
 def test_an_operator_without_a_rule_is_known_by_its_kernels(tmp_path: Path) -> None:
@@ -306,7 +235,7 @@ def test_a_host_wrapper_is_not_priced_twice(tmp_path: Path) -> None:
 
 
 def test_nothing_recorded_gives_an_empty_table(tmp_path: Path) -> None:
-    trace, table, op, *_ = priced(Recording(), tmp_path)
+    _, table, op, *_ = priced(Recording(), tmp_path)
     assert len(table) == 0
     assert (op == -1).all()
     assert np.isnan(coverage(table).with_shapes)
@@ -339,46 +268,3 @@ def test_laws_on_random_recordings(tmp_path: Path, data: st.DataObject) -> None:
                     bytes=64,
                 )
     priced(r, tmp_path)
-
-
-TRACES = (
-    "megatron_a100_tp8/kineto_rank0.json.gz",
-    "a100_ddp_six_steps.json.gz",
-    "v100_resnet50_2021.json.gz",
-    "mi300x_compiled_triton.json.gz",
-    "mi300x_llm_graph_decode.json.gz",
-    "pairs/bert_small_h100.json.gz",
-    "pairs/bert_small_mi300x.json.gz",
-    "pairs/qwen_0.5b_h100.json.gz",
-    "pairs/qwen_0.5b_mi300x.json.gz",
-    "pairs/owlv2_mi300x.json.gz",
-    "cpu_only.json.gz",
-)
-
-
-@pytest.mark.parametrize("name", TRACES)
-def test_nine_tenths_of_shaped_time_have_a_formula(shared: Path, name: str) -> None:
-    """The issue's measure on the handed traces; and no row but transform convolutions implies more than any card has."""
-    trace = open_trace(str(shared / "traces" / name))
-    table, op, unit, share = price_units(trace)
-    laws(trace, table, op, unit, share)
-    found = coverage(table)
-    assert found.formula_of_shaped >= 0.9, found.unpriced[:5]
-    flops, moved = implied_rates(table)
-    direct = np.array(["transform" not in s for s in table.signature])
-    assert np.nanmax(flops[direct], initial=0.0) < 2.0e15
-    long = table.measured_s * table.count > 1e-3 * found.total_s
-    assert np.nanmax(moved[direct & long], initial=0.0) < 1.2e13
-
-
-def test_resnet50_adds_up_to_the_published_work(shared: Path) -> None:
-    """Six training steps of ResNet-50 at batch 32: 4.09 GMAC an image forward without the classifier's 2 MMAC (He et al.; torchvision),
-    the same for weight gradients, and for data gradients all but the first convolution's 118 MMAC."""
-    table, *_ = price_units(open_trace(str(shared / "traces/v100_resnet50_2021.json.gz")))
-    done = {
-        kind: float((table.flops * table.count)[table.kind == kind].sum()) / (2 * 32 * 6)
-        for kind in (Kind.CONV_FORWARD, Kind.CONV_BACKWARD_WEIGHT, Kind.CONV_BACKWARD_DATA)
-    }
-    assert done[Kind.CONV_FORWARD] == pytest.approx(4.087e9, rel=1e-3)
-    assert done[Kind.CONV_BACKWARD_WEIGHT] == pytest.approx(4.087e9, rel=1e-3)
-    assert done[Kind.CONV_BACKWARD_DATA] == pytest.approx(4.087e9 - 0.118e9, rel=1e-3)

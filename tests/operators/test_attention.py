@@ -89,7 +89,9 @@ def test_cited_cases(shared: Path) -> None:
     found = {}
     for row in csv.DictReader((shared / "cases/field/17_attention_ops.csv").open()):
         count = pairs(int(row["q_len"]), int(row["kv_len"]), int(row["mask"] == "causal"), int(row["window"] or 0))
-        found[row["case"]] = int(model_flops(int(row["batch"]), int(row["q_heads"]), count, int(row["head_dim_qk"]), int(row["head_dim_v"])))
+        found[row["case"]] = int(
+            model_flops(int(row["batch"]), int(row["q_heads"]), count, int(row["head_dim_qk"]), int(row["head_dim_v"]))
+        )
     assert found == expected
 
 

@@ -17,7 +17,9 @@ def naive_gemm_macs(m: int, n: int, k: int) -> int:
     return sum(1 for _ in itertools.product(range(m), range(n), range(k)))
 
 
-def naive_convolution_macs(n: int, c: int, k: int, size: tuple[int, int], kernel: tuple[int, int], stride: int, pad: int, dil: int, groups: int) -> int:
+def naive_convolution_macs(
+    n: int, c: int, k: int, size: tuple[int, int], kernel: tuple[int, int], stride: int, pad: int, dil: int, groups: int
+) -> int:
     """Multiply-adds of the textbook loop nest over a zero-padded image (zeros of the padding are multiplied too)."""
     rows = [y for y in range(-pad, size[0] + pad) if y + dil * (kernel[0] - 1) < size[0] + pad][::stride]
     cols = [x for x in range(-pad, size[1] + pad) if x + dil * (kernel[1] - 1) < size[1] + pad][::stride]

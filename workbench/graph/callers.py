@@ -61,26 +61,36 @@ def launch_calls(trace: Trace) -> np.ndarray:
 
 
 def _by_flow(trace: Trace, rest: np.ndarray) -> np.ndarray:
-    """Follow flow arrows that end at the start of a device event back to the host event they leave from."""
+    """Follow the arrow ending at a device event: to the host call whose correlation is its id, else to where it begins."""
     flows, events = trace.flows, trace.events
-    end = np.flatnonzero(flows.phase == ord("f"))
-    begin = np.flatnonzero(flows.phase == ord("s"))
     out = np.full(len(rest), -1, dtype=np.int32)
-    if not len(end) or not len(begin):
-        return out
-    source = {(int(flows.category[i]), int(flows.id[i])): int(i) for i in begin}
-    at = {(int(flows.track[i]), int(flows.start_ns[i])): source.get((int(flows.category[i]), int(flows.id[i])), -1) for i in end}
-    flow = np.array([at.get((int(events.track[e]), int(events.start_ns[e])), -1) for e in rest], dtype=np.int64)
+    arrival = {(int(flows.track[i]), int(flows.start_ns[i])): int(i) for i in np.flatnonzero(flows.phase == ord("f"))}
+    flow = np.array([arrival.get((int(events.track[e]), int(events.start_ns[e])), -1) for e in rest], dtype=np.int64)
     known = np.flatnonzero(flow >= 0)
     if not len(known):
         return out
+    keys = events.correlation.copy()
+    keys[rest[known]] = flows.id[flow[known]]
+    host = np.flatnonzero(np.isin(events.category, HOST_CALLS) & (events.correlation >= 0))
+    out[known] = _join(keys, event_ranks(trace), events.dur_ns, host, rest[known])
+    known = known[out[known] < 0]
+    departure = {(int(flows.category[i]), int(flows.id[i])): int(i) for i in np.flatnonzero(flows.phase == ord("s"))}
+    origin = np.array([departure.get((int(flows.category[f]), int(flows.id[f])), -1) for f in flow[known]], dtype=np.int64)
+    known, origin = known[origin >= 0], origin[origin >= 0]
+    if len(known):
+        out[known] = _covering(trace, flows.start_ns[origin], flows.track[origin])
+    return out
+
+
+def _covering(trace: Trace, time: np.ndarray, track: np.ndarray) -> np.ndarray:
+    """Return the innermost host call or operator that covers each point of a track (-1: none)."""
+    events = trace.events
     finish = events.start_ns + np.maximum(events.dur_ns, 0)
     order = np.lexsort((np.arange(len(events)), -events.dur_ns, events.start_ns, events.track))
     first = np.searchsorted(events.track[order], np.arange(len(trace.tracks) + 1))
-    found = enclosing(flows.start_ns[flow[known]], flows.track[flow[known]], order, first, events.start_ns, finish, events.parent)
+    found = enclosing(time, track, order, first, events.start_ns, finish, events.parent)
     call = (found >= 0) & np.isin(events.category[found], (*HOST_CALLS, Category.CPU_OP))
-    out[known[call]] = found[call]
-    return out
+    return np.where(call, found, -1).astype(np.int32)
 
 
 def operators_by_id(trace: Trace, ask: np.ndarray) -> np.ndarray:

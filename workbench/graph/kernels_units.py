@@ -5,15 +5,15 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-BEARING, BLIND, SHAPED = 1, 2, 3  # as in workbench.operators.kinds
+BEARING, BLIND, SHAPED, STUCK = 1, 2, 3, 4  # as in workbench.operators.kinds
 
 
 @numba.njit(cache=True, nogil=True)
 def climb(start: np.ndarray, parent: np.ndarray, state: np.ndarray) -> np.ndarray:
     """Find the operator that accounts for work launched at each event of ``start`` (-1: none).
 
-    The innermost event of state BEARING; without one the innermost SHAPED, else the innermost BLIND. A BLIND event stops the
-    climb: what encloses it does not describe its work.
+    The innermost event of state BEARING; without one the innermost SHAPED, else the innermost BLIND or STUCK. These two stop the
+    climb: what encloses them does not describe their work.
     """
     out = np.full(len(start), -1, dtype=np.int32)
     for i in range(len(start)):
@@ -21,7 +21,7 @@ def climb(start: np.ndarray, parent: np.ndarray, state: np.ndarray) -> np.ndarra
         shaped, hit = -1, -1
         while at >= 0:
             kind = state[at]
-            if kind == BEARING or kind == BLIND:
+            if kind == BEARING or kind == BLIND or kind == STUCK:
                 hit = at
                 break
             if kind == SHAPED and shaped < 0:

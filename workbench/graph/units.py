@@ -18,7 +18,7 @@ from workbench.graph.callers import launch_calls, operators_by_id
 from workbench.graph.kernels_units import climb, mark_wrappers, nearest, self_times
 from workbench.graph.signatures import Signatures, message_facts, signatures
 from workbench.operators.call import Call, Tensor
-from workbench.operators.described import Described, Ran
+from workbench.operators.described import Described, Ran, promote
 from workbench.operators.kinds import BEARING, describe, ran_of, shorten
 from workbench.operators.table import COLLECTIVES, MAX_DIMS, Dtype, Kind, OpTable
 from workbench.trace.trace import Category, Trace
@@ -168,7 +168,7 @@ def _operator_rows(
     for signature, dtype, width, way, kind, half, transformed in distinct.tolist():
         call = known.calls[signature]
         ran = Ran(Dtype(dtype), float(width), way, Kind(kind), bool(half), bool(transformed))
-        found = describe(call, ran) or Described(Kind.UNKNOWN, ran.dtype, (), 0.0, 0.0, 0.0)
+        found = describe(call, ran) or Described(Kind.UNKNOWN, promote(call.flat) or ran.dtype, (), 0.0, 0.0, 0.0)
         rows.append(_named(call.name, call, found))
     return variant.reshape(-1), rows
 

@@ -46,8 +46,9 @@ _TO_DEVICE = re.compile(r"(?i)HtoD|Host ?-> ?Device|CopyHostToDevice|Pageable ->
 _FROM_DEVICE = re.compile(r"(?i)DtoH|Device ?-> ?Host|CopyDeviceToHost|Device -> Pageable|Device -> Pinned")
 _BARE = re.compile(r"aten::(?:_foreach_)?(\w+?)(_?)(?:\.\w+)?$")
 _LARGEST = 2**62
-TRANSPARENT, BEARING, BLIND, SHAPED = 0, 1, 2, 3
-"""What an operator can be: of no account; with a formula; with a rule but without the shapes it needs; shapes but no rule."""
+TRANSPARENT, BEARING, BLIND, SHAPED, STUCK = 0, 1, 2, 3, 4
+"""What an operator can be: of no account; with a formula; with a rule but no shapes; with shapes but no rule; with a rule and
+shapes that do not settle its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +131,18 @@ def _by_kernel(call: Call, ran: Ran) -> Described | None:
         return RULES["moved"](call, ran, {"kind": ran.kind.name})
     if ran.kind == Kind.SET:
         return RULES["fill"](call, ran, {})
-    return None
+    return RULES["linear_like"](call, ran, {}) if ran.kind == Kind.GEMM else None
 
 
 def state(call: Call) -> int:
-    """Return what an operator can be for the work below it: `TRANSPARENT`, `BEARING`, `BLIND` or `SHAPED`."""
+    """Return what an operator can be for the work below it: `TRANSPARENT`, `BEARING`, `BLIND`, `SHAPED` or `STUCK`."""
     if _book().transparent.fullmatch(call.name):
         return TRANSPARENT
     if rule_for(call.name) is None:
         return SHAPED if call.has_shapes else TRANSPARENT
     if describe(call) is not None:
         return BEARING
-    return SHAPED if call.has_shapes else BLIND
+    return STUCK if call.has_shapes else BLIND
 
 
 @cache
