@@ -17,10 +17,14 @@ SPREAD = 0.25
 """Calls block when the spread of (call end - work end) is below this share of the spread of the work's own length."""
 NOISE_NS = 100_000
 """Host and device clocks are trusted to agree this closely where a call is known to wait for its work [ns]."""
-DEEP = 128
+DEEP = 4
 """A launch is only taken for held back when at least this many launches are outstanding on its stream (real queues hold about 1 000)."""
+PROMPT_NS = 50_000
+"""... and when it returns this soon after the work that frees a slot has ended [ns]."""
 SLOW = 4.0
-"""... and when it lasts at least this many times the median launch of its thread."""
+"""... and when it lasts at least this many times a quick launch of its thread."""
+QUICK = 10.0
+"""A quick launch: this percentile of all, since most may be held back."""
 DEPTH_SPREAD = 0.02
 """Held-back launches agree on the depth of the queue within this share."""
 
@@ -115,10 +119,10 @@ def launch_queue(trace: Trace, rows: Rows, links: Links, blocking: np.ndarray) -
         outstanding = np.arange(len(part)) - np.searchsorted(by_end, calls.start[call], "right")
         slot = np.searchsorted(by_end, calls.end[call], "right") - 1
         full = (outstanding >= DEEP) & (length[call] > SLOW * typical[calls.thread[call]]) & single[call] & ~blocking[call] & (slot >= 0)
-        full[full] &= by_end[slot[full]] > calls.start[call[full]]
+        full[full] &= (by_end[slot[full]] > calls.start[call[full]]) & (calls.end[call[full]] - by_end[slot[full]] < PROMPT_NS)
         depth = np.arange(len(part)) - slot
         usual = np.median(depth[full]) if full.any() else 0
-        agree = full & (np.abs(depth - usual) <= DEPTH_SPREAD * usual)
+        agree = full & (np.abs(depth - usual) <= DEPTH_SPREAD * usual + 1)
         if agree.sum() < FEWEST or agree.sum() < 0.8 * full.sum():
             continue
         row_by_end = part[np.argsort(dev.end[part], kind="stable")]
@@ -130,9 +134,9 @@ def launch_queue(trace: Trace, rows: Rows, links: Links, blocking: np.ndarray) -
 
 
 def _typical(rows: Rows, launches: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """Float64 [T]: median launch of each thread [ns]."""
+    """Float64 [T]: a launch of each thread that nothing holds back [ns]."""
     out = np.ones(len(rows.threads))
     launches = launches[rows.role[launches] == Call.LAUNCH]
     for t in np.unique(rows.calls.thread[launches]):
-        out[t] = max(1.0, float(np.median(length[launches[rows.calls.thread[launches] == t]])))
+        out[t] = max(1.0, float(np.percentile(length[launches[rows.calls.thread[launches] == t]], QUICK)))
     return out

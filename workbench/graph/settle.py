@@ -1,7 +1,7 @@
 """Lags: what of a recorded start each edge explains.
 
-The edge whose source finished last set the start, so it carries the whole recorded lag. Any other edge of the node was met
-earlier; it carries what such an edge typically costs (never more than its recorded slack), so that it takes over
+The edge that was met last, its usual lag included, set the start, so it carries the whole recorded lag. Any other edge of the
+node was met earlier; it carries what such an edge usually costs (never more than its recorded slack), so that it takes over
 sensibly when the first one's source ends sooner.
 """
 
@@ -13,10 +13,15 @@ import numpy as np
 
 from workbench.graph.graph import EdgeKind
 
-INSTANT = (EdgeKind.PROGRAM, EdgeKind.HANDOVER, EdgeKind.SYNC, EdgeKind.SYNC_INFERRED, EdgeKind.QUEUE)
-"""Kinds that cost nothing by themselves: what follows them on the host is a node of its own."""
-UNEXPLAINED = (EdgeKind.ROOT, EdgeKind.FALLBACK)
-"""Kinds whose lag is never known."""
+IDLE = 4.0
+"""A launch onto an idle stream: whatever else the work waits for was over this many times as long before as the launch."""
+DEEP = 4.0
+"""A launch long past, so that something else must have held the work back: this many usual launch latencies ago ..."""
+DEEP_NS = 20_000
+"""... and at least this long [ns]."""
+UNSEEN_NS = 1_000
+"""Gap between two pieces of work of a stream where the recording never shows one queued behind another: about what cards need [ns]."""
+FAR = np.int64(2**62)
 
 
 Part = tuple[np.ndarray, np.ndarray, int | np.ndarray]
@@ -56,23 +61,55 @@ def settle(edges: Edges, start: np.ndarray, end: np.ndarray, device: np.ndarray)
         Device of a node, -1 on the host: what is typical is typical of a device.
     """
     slack = start[edges.target] - end[edges.source]
-    binds = binding(edges, slack)
-    where = device[edges.target]
-    typical = np.zeros(len(slack), dtype=np.int64)
-    for kind in EdgeKind:
-        if kind in INSTANT or kind in UNEXPLAINED:
-            continue
-        for d in np.unique(where[edges.kind == kind]):
-            mine = (edges.kind == kind) & (where == d)
-            sample = slack[mine & binds]
-            typical[mine] = int(np.median(sample)) if len(sample) else int(slack[mine].min())
+    typical = usual_lags(edges, slack, device)
     usual = np.minimum(slack, typical)
-    return np.where(binds, slack, usual), usual
+    return np.where(binding(edges, slack - typical), slack, usual), usual
 
 
-def binding(edges: Edges, slack: np.ndarray) -> np.ndarray:
-    """Bool [L]: the one edge of each target whose source finished last (ties: program order, then launch, stream, ...)."""
-    order = np.lexsort((edges.kind, slack, edges.target))
+def usual_lags(edges: Edges, slack: np.ndarray, device: np.ndarray) -> np.ndarray:
+    """Int64 [L] [ns]: what an edge of this kind costs on this device; 0 for kinds that cost nothing or whose lag is never known.
+
+    Launch latency is the median where the stream was idle; the gaps after stream predecessors and awaited events are the medians
+    where the launch was long past. What follows a node on the host is a node of its own, so host edges cost nothing.
+    """
+    out = np.zeros(len(slack), dtype=np.int64)
+    count = len(device)
+    launch, stream, event = (_smallest(edges, slack, kinds, count) for kinds in ((EdgeKind.LAUNCH,), (EdgeKind.STREAM,), EVENTS))
+    where = device[edges.target]
+    for d in np.unique(device[device >= 0]).tolist():
+        mine = device == d
+        asked = mine & (launch < FAR)
+        other = np.minimum(stream, event)
+        latency = _median(launch[asked & (other > IDLE * launch + UNSEEN_NS)], launch[asked])
+        deep = mine & (launch > max(DEEP * latency, DEEP_NS))
+        gap = _median(stream[deep & (stream <= event) & (stream < FAR)], np.minimum(stream[mine & (stream < FAR)], UNSEEN_NS))
+        wait = _median(event[deep & (event < stream) & (event < FAR)], np.array([gap]))
+        for kinds, value in (((EdgeKind.LAUNCH,), latency), ((EdgeKind.STREAM,), gap), (EVENTS, wait)):
+            out[(where == d) & np.isin(edges.kind, kinds)] = max(value, 0)
+    return out
+
+
+EVENTS = (EdgeKind.EVENT, EdgeKind.EVENT_INFERRED)
+
+
+def _median(sample: np.ndarray, bound: np.ndarray) -> int:
+    """Median of a sample; where it is empty, the smallest of what bounds it from above (0 without any)."""
+    if len(sample):
+        return int(np.median(sample))
+    return int(bound.min()) if len(bound) else 0
+
+
+def _smallest(edges: Edges, slack: np.ndarray, kinds: tuple[EdgeKind, ...], count: int) -> np.ndarray:
+    """Int64 [V] [ns]: smallest slack of a node's edges of some kinds (`FAR`: none)."""
+    out = np.full(count, FAR)
+    mine = np.isin(edges.kind, kinds)
+    np.minimum.at(out, edges.target[mine], slack[mine])
+    return out
+
+
+def binding(edges: Edges, excess: np.ndarray) -> np.ndarray:
+    """Bool [L]: the one edge of each target whose slack exceeds its usual lag least (ties: the lower kind)."""
+    order = np.lexsort((edges.kind, excess, edges.target))
     first = np.ones(len(order), dtype=bool)
     first[1:] = edges.target[order][1:] != edges.target[order][:-1]
     out = np.zeros(len(order), dtype=bool)

@@ -21,6 +21,10 @@ WALK_BACK = 16
 """A wait without a record may refer to one of this many latest event records on its thread."""
 
 
+SOON_NS = 1_000_000
+"""A thread that launches this soon after its wait call launches what waits; later, the next launch of any thread does [ns]."""
+
+
 @dataclass(frozen=True)
 class HostWaits:
     """Device rows a call waits for: ``call[i]`` waits for ``device[i]``."""
@@ -237,25 +241,22 @@ def _inferred(rows: Rows, links: Links, told: set[int]) -> set[tuple[int, int, i
     """
     calls, dev = rows.calls, rows.device
     out: set[tuple[int, int, int]] = set()
-    if not len(dev.start):
-        return out
-    by_call = np.flatnonzero(links.call >= 0)
-    by_call = by_call[np.lexsort((dev.start[by_call], links.call[by_call]))]
+    linked = np.flatnonzero(links.call >= 0)
+    linked = linked[np.lexsort((dev.start[linked], calls.start[links.call[linked]]))]
+    rank = rows.lane_rank[dev.lane[linked]]
     for t in range(len(rows.threads)):
         low, high = int(calls.ptr[t]), int(calls.ptr[t + 1])
         role = rows.role[low:high]
         waits = [w for w in (np.flatnonzero(role == Call.WAIT) + low).tolist() if w not in told]
         made = np.flatnonzero(role == Call.RECORD) + low
-        mine = by_call[(links.call[by_call] >= low) & (links.call[by_call] < high)]
+        anyone = linked[rank == rows.thread_rank[t]]
+        mine = anyone[(links.call[anyone] >= low) & (links.call[anyone] < high)]
         if not waits or not len(made) or not len(mine):
             continue
-        launch = links.call[mine]
+        own, all_at, launch = calls.start[links.call[mine]], calls.start[links.call[anyone]], links.call[mine]
         for w in waits:
-            k = int(np.searchsorted(launch, w, "right"))
-            if k == len(mine):
-                continue
-            target = int(mine[k])
-            for r in made[: int(np.searchsorted(made, w))][::-1][:WALK_BACK].tolist():
+            target = _next_launched(mine, own, anyone, all_at, int(calls.start[w]))
+            for r in made[: int(np.searchsorted(made, w))][::-1][:WALK_BACK].tolist() if target >= 0 else ():
                 j = int(np.searchsorted(launch, r, "left")) - 1
                 source = int(mine[j]) if j >= 0 else -1
                 fits = source >= 0 and dev.lane[source] != dev.lane[target] and dev.end[source] <= dev.start[target]
@@ -264,3 +265,11 @@ def _inferred(rows: Rows, links: Links, told: set[int]) -> set[tuple[int, int, i
                     out.add(edge)
                     break
     return out
+
+
+def _next_launched(mine: np.ndarray, own: np.ndarray, anyone: np.ndarray, all_at: np.ndarray, moment: int) -> int:
+    """Device row launched next after a moment: by the thread itself if it does so soon, else by whichever thread does (-1: none)."""
+    k, j = int(np.searchsorted(own, moment, "right")), int(np.searchsorted(all_at, moment, "right"))
+    if k < len(mine) and own[k] - moment <= SOON_NS:
+        return int(mine[k])
+    return int(anyone[j]) if j < len(anyone) else -1
