@@ -28,6 +28,8 @@ SUBSTITUTES: dict[str, tuple[str, ...]] = {
 
 DEFAULT_COMPUTE = 0.80  # median of the fitted cards whose power limit does not bind (A100, H200, V100), see `calibrate`
 DEFAULT_MEMORY = 0.80
+STREAM_MEMORY = 0.85  # sustained share of the outermost bandwidth when streaming (elementwise rows of A100, V100, P100, T4: 0.78-0.95)
+WARPS = 64.0  # warps that share a GPU core's registers
 SHARED_EFFICIENCY = 0.6  # sustained over theoretical shared-level bandwidth, common to the fitted cards
 SHARED_USABLE = 0.8  # part of the shared level that holds operands
 STEP_CYCLES = 200.0  # cycles of one software-pipelined step of a dot-product array (operand load, multiply, synchronise)
@@ -43,12 +45,15 @@ class Cards:
     runs_as: tuple[tuple[str, ...], ...]  # [S][D]: the dtype a product runs as, "" where it cannot run
     matrix: np.ndarray
     vector_rate: np.ndarray  # [S, D] vector operations a second [1/s]
+    cores: np.ndarray  # [S]
+    softmax_rate: np.ndarray  # [S] fp32 vector operations a second [1/s]
     special_rate: np.ndarray  # [S] special functions a second [1/s]
     memory_rate: np.ndarray  # [S, D] sustained outermost bandwidth [B/s]
     shared_rate: np.ndarray  # [S] sustained shared-level bandwidth [B/s]
-    launch: np.ndarray  # [S, D] kernel overhead [s]
+    launch: np.ndarray  # [S, D] overhead of a kernel that only streams [s]
     latency: np.ndarray  # [S] outermost plus shared latency [s]
-    row_room: np.ndarray  # [S] vector buffer of one core [B]
+    row_room: np.ndarray  # [S] longest row a kernel holds while it works on it [B]
+    norm_room: np.ndarray  # [S] the same for norms, which GPU kernels read twice whatever the row
     host_rate: np.ndarray  # [S] [B/s], nan where not described
     host_latency: np.ndarray  # [S] [s]
 
@@ -69,7 +74,7 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
     size = (len(specs), len(dtypes))
     matrix = np.zeros((*size, kernels.SIZE))
     vector, memory, launch = np.zeros(size), np.zeros(size), np.zeros(size)
-    per_card = np.zeros((6, size[0]))
+    per_card = np.zeros((9, size[0]))
     runs_as = []
     for s, spec in enumerate(specs):
         names = []
@@ -81,12 +86,13 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
             scalars = calibration(spec, name or dtype)
             matrix[s, d] = _column(spec, name, common, scalars)
             vector[s, d] = vector_rate(spec, dtype)
-            memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * scalars[1]
-            launch[s, d] = scalars[2]
+            memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * STREAM_MEMORY
+            launch[s, d] = min(scalars[2], spec.runtime.launch_overhead)
         runs_as.append(tuple(names))
-    shared, special, latency, room, host_rate, host_latency = per_card
+    names = ("cores", "shared_rate", "softmax_rate", "special_rate", "latency", "row_room", "norm_room", "host_rate", "host_latency")
+    rest_by_name = dict(zip(names, per_card, strict=True))
     return Cards(
-        tuple(specs), tuple(dtypes), tuple(runs_as), matrix, vector, special, memory, shared, launch, latency, room, host_rate, host_latency
+        tuple(specs), tuple(dtypes), tuple(runs_as), matrix=matrix, vector_rate=vector, memory_rate=memory, launch=launch, **rest_by_name
     )
 
 
@@ -140,7 +146,7 @@ def _room(spec: NpuSpec, level: str | None, halve: bool = True) -> float:
 
 
 def _common(spec: NpuSpec) -> tuple[np.ndarray, tuple[float, ...]]:
-    """Return the dtype-independent columns and (shared rate, special rate, latency, row room, host rate, host latency)."""
+    """Return the dtype-independent columns and what `Cards` keeps a card, in the order of its fields."""
     staging, shared, outer = levels(spec)
     matrix, card = spec.matrix, np.zeros(kernels.SIZE)
     shared_rate = min(spec.bandwidth(shared) * SHARED_EFFICIENCY, UNLIMITED) if shared else spec.bandwidth(outer)
@@ -150,7 +156,8 @@ def _common(spec: NpuSpec) -> tuple[np.ndarray, tuple[float, ...]]:
     latency = spec.memory[shared].latency if shared else 0.0
     card[:21] = (
         spec.cores, spec.power.sustained_clock or spec.clock, 0.0, matrix.rows, matrix.cols, matrix.arrays_per_core, flow, *quantum,
-        _room(spec, matrix.accumulator or staging), _room(spec, staging, False), _room(spec, matrix.operand_a), _room(spec, matrix.operand_b),
+        _room(spec, matrix.accumulator or staging), _room(spec, staging, False), 
+        _room(spec, matrix.operand_a), _room(spec, matrix.operand_b),
         min(spec.bandwidth(staging), UNLIMITED) if staging else UNLIMITED, spec.memory[shared].multicast if shared else 1.0,
         STEP_CYCLES if matrix.dataflow == "dot" else spec.runtime.issue, latency, spec.memory[outer].latency,
         shared_rate, write_rate,
@@ -158,12 +165,16 @@ def _common(spec: NpuSpec) -> tuple[np.ndarray, tuple[float, ...]]:
     card[kernels.RATE_MEMORY] = spec.bandwidth(outer)
     card[kernels.SHARED] = spec.memory[shared].size * SHARED_USABLE if shared else 0.0
     card[kernels.SPLIT] = spec.runtime.split_k
-    card[kernels.STATIC] = 1.0
+    card[kernels.STATIC] = spec.runtime.partition == "static"
     host = spec.host
     special = spec.vector.special * spec.cores * spec.clock
     room = spec.memory[spec.vector.buffer].size if spec.vector.buffer else _room(spec, staging, False)
+    norm_room = room
+    if matrix.dataflow == "dot":  # a row is held by one warp: its share of the registers
+        room, norm_room = room / WARPS, 0.0
     return card, (
-        shared_rate, special, latency + spec.memory[outer].latency, room, host.bandwidth if host else math.nan, host.latency if host else 0.0,
+        spec.cores, shared_rate, vector_rate(spec, "fp32"), special, latency + spec.memory[outer].latency, room, norm_room,
+        host.bandwidth if host else math.nan, host.latency if host else 0.0,
     )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def streams(
     elements : ndarray, shape (U,)
         Elements worked on (special functions are counted by them).
     row_bytes : ndarray, shape (U,)
-        Bytes of one row of a softmax or norm [B]; longer rows than a core's vector buffer are read twice.
+        Bytes of one row of a softmax or norm [B]; rows longer than a kernel can hold are read twice.
     flops, read, written : ndarray, shape (U,)
         Operations, compulsory bytes [B].
     column : ndarray of int, shape (U,)
@@ -55,8 +55,8 @@ def streams(
     Priced
     """
     out = empty(len(kind), len(cards.specs))
-    per_row = np.isin(kind, (Kind.SOFTMAX, Kind.NORM))[:, None]
-    reads = np.where(per_row & (row_bytes[:, None] > cards.row_room), 2.0, 1.0)
+    long = np.where((kind == Kind.NORM)[:, None], row_bytes[:, None] > cards.norm_room, row_bytes[:, None] > cards.row_room)
+    reads = np.where(np.isin(kind, (Kind.SOFTMAX, Kind.NORM))[:, None] & long, 2.0, 1.0)
     passes = np.where(kind == Kind.SORT, SORT_PASSES, 1.0)[:, None]
     traffic = passes * (reads * read[:, None] + written[:, None])
     special = np.zeros(len(kind))

@@ -135,7 +135,7 @@ RUNTIME: Mapping[str, Entry] = {
         "static",
         label="Work partition",
         choices=("static", "dynamic"),
-        help="static: whole tiles a core, the last wave may be ragged.",
+        help="static: whole tiles a core, the last wave may be ragged; dynamic: work is evened out below a tile.",
     ),
 }
 POWER: Mapping[str, Entry] = {

@@ -57,6 +57,18 @@ class NpuSpec:
             return float("inf")
         return value * self.clock if memory.per_clock else value
 
+    def peak_flops(self, dtype: str) -> float:
+        """Return the dense peak of a dtype [FLOP/s], matrix or vector unit, whichever is faster; a dtype neither states runs as fp32.
+
+        Parameters
+        ----------
+        dtype : str
+            Name as in spec files, e.g. ``"bf16"``.
+        """
+        rate = self.vector.rate.get(dtype, self.vector.rate.get("fp32", 1.0))
+        macs = max(self.matrix.macs_per_cycle * self.matrix.rate.get(dtype, 0.0), self.vector.lanes * rate)
+        return 2.0 * self.cores * macs * self.clock
+
     def get(self, path: str) -> float:
         """Return one number by its dotted path in SI units, e.g. ``get("memory.hbm.bandwidth")`` [B/s].
 
