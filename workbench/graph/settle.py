@@ -21,6 +21,10 @@ DEEP_NS = 20_000
 """... and at least this long [ns]."""
 UNSEEN_NS = 1_000
 """Gap between two pieces of work of a stream where the recording never shows one queued behind another: about what cards need [ns]."""
+MOST_NS = 50_000
+"""No latency is usual above this: the rest is unexplained [ns]."""
+FEW = 5
+"""With fewer samples the smallest counts instead of the median."""
 FAR = np.int64(2**62)
 
 
@@ -93,10 +97,11 @@ EVENTS = (EdgeKind.EVENT, EdgeKind.EVENT_INFERRED)
 
 
 def _median(sample: np.ndarray, bound: np.ndarray) -> int:
-    """Median of a sample; where it is empty, the smallest of what bounds it from above (0 without any)."""
-    if len(sample):
-        return int(np.median(sample))
-    return int(bound.min()) if len(bound) else 0
+    """Median of a sample (a small one: its smallest); where it is empty, the smallest of what bounds it from above (0 without any)."""
+    if not len(sample):
+        sample = bound
+    value = (np.median(sample) if len(sample) >= FEW and sample is not bound else sample.min()) if len(sample) else 0
+    return int(min(value, MOST_NS))
 
 
 def _smallest(edges: Edges, slack: np.ndarray, kinds: tuple[EdgeKind, ...], count: int) -> np.ndarray:
