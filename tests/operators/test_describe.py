@@ -207,3 +207,10 @@ def test_message_of_2023_and_of_2024() -> None:
 
 def test_message_without_bytes_is_unknown_not_free() -> None:
     assert describe(Call("record_param_comms", (), ()), ran_of("ncclKernel_AllReduce_RING_LL_Sum_float")) is None
+
+
+def test_recurrent_weights_given_one_by_one() -> None:
+    """oneDNN's layer: input, two weight matrices, two biases, states; the same work as the list form."""
+    args = (F32, [5, 3, 8]), (F32, [32, 8]), (F32, [32, 8]), (F32, [32]), (F32, [32]), (F32, [1, 3, 8])
+    assert must(call("aten::mkldnn_rnn_layer", *args)).flops == 2 * 15 * 512
+    assert must(call("aten::mkldnn_rnn_layer_backward", *args)).flops == 4 * 15 * 512

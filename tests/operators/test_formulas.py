@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.operators import formulas
+from workbench.operators import formulas, messages
 
 
 def naive_gemm_macs(m: int, n: int, k: int) -> int:
@@ -133,5 +133,5 @@ def test_recurrent_backward_is_twice_forward() -> None:
     [("ALL_REDUCE", 800, 800), ("ALL_GATHER", 100, 800), ("REDUCE_SCATTER", 800, 100), ("ALL_TO_ALL", 800, 800), ("BARRIER", 0, 0)],
 )
 def test_collectives_touch_their_own_buffers(kind: str, read: float, written: float) -> None:
-    work = formulas.collective(kind, 800, 8)
+    work = messages.traffic(kind, 800, 8)
     assert (float(work.read), float(work.written)) == (read, written)

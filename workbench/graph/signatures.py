@@ -186,7 +186,23 @@ class _Neighbours:
 def message_facts(
     trace: Trace, event: int, integers: dict[str, np.ndarray], texts: dict[str, np.ndarray], labels: list[str]
 ) -> tuple[tuple[str, object], ...]:
-    """Return the facts of a message from an event's own arguments, else its kind from names around it."""
+    """Return the facts of a message from an event's own arguments, else its kind from names around it.
+
+    Parameters
+    ----------
+    trace : Trace
+    event : int
+        Row of the event that carries the arguments.
+    integers, texts : dict
+        Dense columns of the arguments, int64 [E] and int32 [E] (-1: absent).
+    labels : list of str
+        Names that may tell the kind, the best first.
+
+    Returns
+    -------
+    tuple of (str, object)
+        ``in_elements``, ``out_elements``, ``group_size``, ``dtype``, ``collective``: those that are known.
+    """
     out: list[tuple[str, object]] = []
     for key, fact in (("In msg nelems", "in_elements"), ("Out msg nelems", "out_elements"), ("Group size", "group_size")):
         if integers[key][event] >= 0:

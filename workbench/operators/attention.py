@@ -64,8 +64,19 @@ def pairs(queries: ArrayLike, keys: ArrayLike, causal: ArrayLike = FULL, window:
 def executed_pairs(queries: ArrayLike, keys: ArrayLike, causal: ArrayLike = FULL, window: ArrayLike = 0, tile: int = 128) -> np.ndarray:
     """Count the pairs a tiled kernel computes: all pairs of ``tile`` x ``tile`` tiles that keep at least one pair.
 
-    Counted tile row by tile row from the key range its queries see together [1]_; ``tile`` is 128 in the published kernels.
-    Returns int64, never below `pairs`, never above queries x keys.
+    Counted tile row by tile row from the key range its queries see together [1]_.
+
+    Parameters
+    ----------
+    queries, keys, causal, window : array_like of int
+        As in `pairs`.
+    tile : int
+        Rows and columns of a tile; 128 in the published kernels.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, never below `pairs`, never above queries x keys.
     """
     q, k, mode, w = np.broadcast_arrays(*(np.asarray(a, dtype=np.int64) for a in (queries, keys, causal, window)))
     out = np.zeros(q.shape, dtype=np.int64)
@@ -90,7 +101,17 @@ def _float(*values: ArrayLike) -> list[np.ndarray]:
 def model_flops(
     batch: ArrayLike, heads: ArrayLike, count: ArrayLike, head_dim: ArrayLike, value_dim: ArrayLike, backward: bool = False
 ) -> np.ndarray:
-    """Model FLOPs: 2 batch heads pairs (head_dim + value_dim), twice that in backward [3]_; grouped heads do not lower them [2]_."""
+    """Model FLOPs: 2 batch heads pairs (head_dim + value_dim), twice that in backward [3]_; grouped heads do not lower them [2]_.
+
+    Parameters
+    ----------
+    batch, heads, head_dim, value_dim : array_like
+        Sequences, query heads, and sizes of a head.
+    count : array_like
+        Pairs of one head and sequence, see `pairs`.
+    backward : bool
+        The gradients instead.
+    """
     b, h, p, d, v = _float(batch, heads, count, head_dim, value_dim)
     return (4.0 if backward else 2.0) * b * h * p * (d + v)
 
@@ -98,7 +119,15 @@ def model_flops(
 def executed_flops(
     batch: ArrayLike, heads: ArrayLike, count: ArrayLike, head_dim: ArrayLike, value_dim: ArrayLike, backward: bool = False
 ) -> np.ndarray:
-    """Executed FLOPs over executed pairs: Q K^T and P V forward; backward Q K^T again, dV, dP, dQ and dK [1]_."""
+    """Executed FLOPs over executed pairs: Q K^T and P V forward; backward Q K^T again, dV, dP, dQ and dK [1]_.
+
+    Parameters
+    ----------
+    batch, heads, head_dim, value_dim, backward
+        As in `model_flops`.
+    count : array_like
+        Pairs of one head and sequence, see `executed_pairs`.
+    """
     b, h, p, d, v = _float(batch, heads, count, head_dim, value_dim)
     return 2.0 * b * h * p * (3.0 * d + 2.0 * v) if backward else 2.0 * b * h * p * (d + v)
 

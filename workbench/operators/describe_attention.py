@@ -72,8 +72,11 @@ def rnn(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
     x = call.flat[0] if call.flat else None
     if x is None or len(x.shape) != 3:
         return None
-    weights = max((sum(t.numel for t in group if len(t.shape) == 2) for group in call.tensors if len(group) > 1), default=0)
-    hidden = max((t.shape[-1] for group in call.tensors[1:] for t in group if len(t.shape) >= 2), default=0)
+    lists = [group for group in call.tensors if len(group) > 1]
+    apart = tuple(t for t in call.flat[1:] if len(t.shape) == 2)  # weights given one by one
+    matrices = max(([t for t in group if len(t.shape) == 2] for group in (*lists, apart)), key=len)
+    weights = sum(t.numel for t in matrices)
+    hidden = matrices[-1].shape[-1] if matrices else 0
     if not weights or not hidden:
         return None
     steps, batch = x.shape[0], x.shape[1]

@@ -7,7 +7,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from workbench.operators import formulas
+from workbench.operators import formulas, messages
 from workbench.operators.call import Call, message_dtype
 from workbench.operators.describe_matrix import Rule
 from workbench.operators.described import Described, Ran, described, itemsize
@@ -202,7 +202,7 @@ def message(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
     size = max(ins, outs) * itemsize(dtype, ran)
     if kind != Kind.BARRIER and size <= 0:
         return None
-    work = formulas.collective(kind.name, size, group)
+    work = messages.traffic(kind.name, size, group)
     return described(kind, dtype, (int(size), group), work, f"{kind.name.lower()} group={group}")
 
 

@@ -72,7 +72,17 @@ class Described:
 
 
 def described(kind: Kind, dtype: Dtype, dims: tuple[int, ...], work: Work, detail: str = "") -> Described:
-    """Pack a formula's result."""
+    """Pack a formula's result.
+
+    Parameters
+    ----------
+    kind, dtype, dims
+        As in the operator table.
+    work : Work
+        Scalars of one operator.
+    detail : str
+        What a signature must show beside the shapes.
+    """
     return Described(kind, dtype, dims, float(work.flops), float(work.read), float(work.written), detail)
 
 

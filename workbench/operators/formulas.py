@@ -3,7 +3,7 @@
 Conventions. A multiply-add counts 2 FLOPs. ``read`` and ``written`` are *compulsory* traffic with the outermost
 memory [B]: each input read once, each output written once, whatever a cache or a tile does. Element sizes are in
 bytes and may be fractions (int4 is 0.5). All arguments broadcast against each other; results are float64.
-Attention lives in `workbench.operators.attention`.
+Attention lives in `workbench.operators.attention`, messages in `workbench.operators.messages`.
 
 References
 ----------
@@ -12,7 +12,6 @@ References
 .. [2] V. Dumoulin, F. Visin, "A guide to convolution arithmetic for deep learning", arXiv:1603.07285, relation 14.
 .. [3] NVIDIA, "Matrix multiplication background user's guide": 2 m n k.
 .. [4] D. Kingma, J. Ba, "Adam", arXiv:1412.6980, algorithm 1.
-.. [5] NVIDIA nccl-tests, doc/PERFORMANCE.md: size of a collective.
 """
 
 from __future__ import annotations
@@ -63,7 +62,13 @@ def gemm(batch: ArrayLike, m: ArrayLike, n: ArrayLike, k: ArrayLike, size_in: Ar
 
 
 def output_extent(size: ArrayLike, kernel: ArrayLike, stride: ArrayLike, padding: ArrayLike, dilation: ArrayLike) -> np.ndarray:
-    """Output extent of a convolution or pooling axis: floor((size + 2 p - d (r - 1) - 1) / s) + 1 [2]_, at least 0."""
+    """Output extent of a convolution or pooling axis: floor((size + 2 p - d (r - 1) - 1) / s) + 1 [2]_, at least 0.
+
+    Parameters
+    ----------
+    size, kernel, stride, padding, dilation : array_like of int
+        Extents and settings of the axis, in elements.
+    """
     size, kernel, stride = np.asarray(size), np.asarray(kernel), np.asarray(stride)
     span = size + 2 * np.asarray(padding) - np.asarray(dilation) * (kernel - 1) - 1
     return np.maximum(span // stride + 1, 0)
@@ -145,6 +150,15 @@ def softmax(rows: ArrayLike, cols: ArrayLike, size_in: ArrayLike, size_out: Arra
 
     Forward: maximum, subtraction, exponential, sum, division = 5 operations an element, one read and one write.
     Backward, dx = y (dy - sum(y dy)): 4 operations, reads y and dy.
+
+    Parameters
+    ----------
+    rows, cols : array_like
+        Independent rows, and elements in each.
+    size_in, size_out : array_like
+        Bytes an element read and written [B].
+    backward : bool
+        The gradient instead.
     """
     n = _f(rows) * _f(cols)
     if backward:
@@ -178,13 +192,31 @@ def norm(
 
 
 def gather(rows: ArrayLike, cols: ArrayLike, size: ArrayLike, size_index: ArrayLike, indices: ArrayLike) -> Work:
-    """Read ``rows`` rows of ``cols`` elements through ``indices`` indices of ``size_index`` bytes and write them; no arithmetic."""
+    """Read rows of a table through an index and write them; no arithmetic.
+
+    Parameters
+    ----------
+    rows, cols : array_like
+        Rows moved, and elements in each.
+    size, size_index : array_like
+        Bytes an element and an index [B].
+    indices : array_like
+        Indices read.
+    """
     n = _f(rows) * _f(cols) * _f(size)
     return _work(np.zeros_like(n), n + _f(indices) * _f(size_index), n)
 
 
 def scatter(rows: ArrayLike, cols: ArrayLike, size: ArrayLike, size_index: ArrayLike, indices: ArrayLike, accumulate: bool = True) -> Work:
-    """Write (or add: read, add, write) ``rows`` rows of ``cols`` values to places given by ``indices`` indices."""
+    """Write values to indexed places, or add them there (read, add, write).
+
+    Parameters
+    ----------
+    rows, cols, size, size_index, indices : array_like
+        As in `gather`.
+    accumulate : bool
+        Add instead of overwrite.
+    """
     n = _f(rows) * _f(cols)
     twice = 2.0 if accumulate else 1.0
     return _work(n if accumulate else np.zeros_like(n), twice * n * _f(size) + _f(indices) * _f(size_index), n * _f(size))
@@ -242,31 +274,3 @@ def sort(rows: ArrayLike, cols: ArrayLike, size_in: ArrayLike, written: ArrayLik
     """Sort or select in ``rows`` sets of ``cols``: cols log2(cols) comparisons each, one read, the result written once."""
     rows, cols = _f(rows), _f(cols)
     return _work(rows * cols * np.log2(np.maximum(cols, 2.0)), rows * cols * _f(size_in), _f(written))
-
-
-def collective(kind: str, message: ArrayLike, group: ArrayLike) -> Work:
-    """Traffic of one rank of a collective with its own memory, whatever the algorithm.
-
-    Parameters
-    ----------
-    kind : str
-        ``ALL_REDUCE``, ``ALL_GATHER``, ``REDUCE_SCATTER``, ``ALL_TO_ALL``, ``BROADCAST``, ``SEND_RECV`` or ``BARRIER``.
-    message : array_like
-        Size of the collective [B]: the larger of one rank's input and output buffer [5]_.
-    group : array_like
-        Ranks in the group.
-
-    Returns
-    -------
-    Work
-        Input buffer read once, output buffer written once. FLOPs are 0: the element type is not known here.
-    """
-    whole, ranks = np.broadcast_arrays(_f(message), np.maximum(_f(group), 1.0))
-    part, zero = whole / ranks, np.zeros(whole.shape)
-    if kind == "ALL_GATHER":
-        return _work(zero, part, whole)
-    if kind == "REDUCE_SCATTER":
-        return _work(zero, whole, part)
-    if kind == "BARRIER":
-        return _work(zero, zero, zero)
-    return _work(zero, whole, whole)
