@@ -158,7 +158,7 @@ def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: i
 @click.option("--axis", "axes", metavar="PATH=START:STOP:COUNT[UNIT]", multiple=True, required=True,
               help="Also PATH=A,B,C; PATH=START:STOP:COUNT[UNIT]:log; PATH,PATH=... ties fields.")  # fmt: skip
 @click.option("--out", metavar="FILE.nc", help="Write the parameter space as netCDF.")
-@click.option("--budget", default="8 GB", show_default=True, help="Most bytes of operator times (cells x operators x 8).")
+@click.option("--budget", default="2 GB", show_default=True, help="Most bytes of operator times (cells x operators x 8).")
 @click.option("--accounts", is_flag=True, help="Also account for the time of every cell (slower).")
 @click.option("--json", "as_json", is_flag=True, help="Print the space as JSON (schema: workbench schema sweep).")
 def sweep(trace: str, axes: tuple[str, ...], out: str | None, budget: str, accounts: bool, as_json: bool, **asked: Any) -> None:

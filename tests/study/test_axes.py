@@ -124,7 +124,9 @@ def test_a_space_too_large_is_refused_by_arithmetic_alone():
         assert words in str(refusal.value)
     with pytest.raises(Refused, match="thin long from 1000000000 to 200000 points"):
         check_size(sizes({"long": Spaced("1 B", "2 B", 10**9)}), 5000, 8e9)
-    assert check_size({"a": 3, "b": 4}, 10, 960) == 12
+    assert check_size({"a": 3, "b": 4}, 200, 19200) == 12
+    with pytest.raises(Refused, match="12 cells x 100 numbers"):  # a tiny recording: cells have results too
+        check_size({"a": 3, "b": 4}, 10, 9000)
     with pytest.raises(Refused, match="points"):
         linspace("1 B", "2 B", 0)
 

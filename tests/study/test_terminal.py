@@ -69,7 +69,7 @@ def test_a_line_of_cells_shows_the_gain_of_each_step_and_a_grid_the_fastest(scen
 
 
 def test_numbers_without_a_value():
-    assert (seconds(None), seconds(float("nan")), percent(None), seconds(-1e-6)) == ("-", "-", "-", "-1 us")
+    assert (seconds(None), seconds(float("nan")), percent(None), seconds(-2e-3)) == ("-", "-", "-", "-2 ms")
     assert seconds(0.0123456) == "12.35 ms"
     assert percent(0.1234) == "12.3 %"
 

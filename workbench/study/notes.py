@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.errors import Note
+from workbench.operators.table import Dtype
 from workbench.study.prediction import Prediction
+from workbench.study.roofs import roofs
 from workbench.study.shares import coverage, row_totals
 
 OUTLIER = 0.10
@@ -89,7 +91,9 @@ def _roof(prediction: Prediction) -> list[Note]:
     source = prediction.scenario.source
     if source is None:
         return []
-    peak = np.array([source.peak_flops(dtype) for dtype in prediction.table.dtype])
+    names = [Dtype(dtype).name.lower() for dtype in prediction.table.dtype]
+    peaks = sorted((roof.name.partition(" ")[2], roof.value) for roof in roofs(source) if roof.unit)  # the last of a dtype is its highest
+    peak = np.array([dict(peaks).get(name, 0.0) for name in names])
     needed = np.divide(prediction.table.flops, peak, out=np.zeros_like(peak), where=peak > 0)
     fast = (prediction.table.measured_s > 0) & (needed > 1.02 * prediction.table.measured_s)
     if not fast.any():

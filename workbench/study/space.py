@@ -20,6 +20,8 @@ from workbench.study.scenario import Scenario
 Axes = Mapping[str, object]
 Constraints = Mapping[str, Callable[..., object]]
 BYTES = 8  # of one float64
+LEAST = 100
+"""Numbers kept or made for a cell of even the smallest recording: results, shares, the card itself."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def check_size(counts: Mapping[str, int], operators: int, budget: float) -> int:
     operators : int
         Unique operators priced in every cell.
     budget : float
-        Most bytes [B] of float64 operator times (cells x operators x 8).
+        Most bytes [B] of float64 operator times (cells x operators x 8; at least 100 numbers a cell are counted).
 
     Raises
     ------
@@ -73,7 +75,8 @@ def check_size(counts: Mapping[str, int], operators: int, budget: float) -> int:
         Names cells, bytes and the axis to thin.
     """
     cells = math.prod(counts.values())
-    needed = cells * max(operators, 1) * BYTES
+    numbers = max(operators, LEAST)
+    needed = cells * numbers * BYTES
     if needed <= budget:
         return cells
     name, points = max(counts.items(), key=lambda item: item[1])
@@ -81,10 +84,11 @@ def check_size(counts: Mapping[str, int], operators: int, budget: float) -> int:
     if keep >= 2:
         fix = f"thin {name} from {points} to {keep} points"
     else:
-        each = int((budget / (BYTES * max(operators, 1))) ** (1 / len(counts)))
+        each = int((budget / (BYTES * numbers)) ** (1 / len(counts)))
         fix = f"thin {name} ({points} points) and the others to about {max(each, 1)} points each"
     size, limit = (units.format(float(n), "B/s", 3).removesuffix("/s") for n in (needed, budget))  # decimal prefixes
-    what = f"{_grouped(cells)} cells x {_grouped(operators)} operators = {size} of float64, above the budget of {limit}"
+    kind = "operators" if operators >= LEAST else "numbers"
+    what = f"{_grouped(cells)} cells x {_grouped(numbers)} {kind} = {size} of float64, above the budget of {limit}"
     raise Refused("sweep", what, f"{fix}, or raise the budget")
 
 

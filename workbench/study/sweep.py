@@ -23,7 +23,7 @@ from workbench.study.shares import row_totals
 from workbench.study.space import Axes, Constraints, Space, check_size, lay_out, sizes
 from workbench.study.workload import Workload
 
-BUDGET = "8 GB"
+BUDGET = "2 GB"
 BLOCK_BYTES = 64e6
 """Most bytes [B] of operator costs alive at once."""
 COST_BYTES = 8 * (4 + len(Bound) + 3)  # of one operator in one cell
