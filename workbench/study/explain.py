@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench import units
 from workbench.cost.cost import Bound, Evidence
 from workbench.study.prediction import Prediction
-from workbench.units import format as text
 
 RESOURCE = {
     Bound.MATRIX: "matrix unit",
@@ -39,13 +39,17 @@ def _resources(busy: np.ndarray, bound: Bound) -> str:
     order = [Bound(r) for r in np.argsort(-busy) if busy[r] > 0 and Bound(r) != bound]
     first = f"bound by {RESOURCE.get(bound, 'nothing known')}"
     if busy[bound] > 0:
-        first += f" ({text(float(busy[bound]), 's')})"
+        first += f" ({_time(busy[bound])})"
     if not order:
         return first
-    return first + f", next {RESOURCE.get(order[0], 'unknown')} ({text(float(busy[order[0]]), 's')})"
+    return first + f", next {RESOURCE.get(order[0], 'unknown')} ({_time(busy[order[0]])})"
 
 
 def _against(seconds: float, measured: float) -> str:
     if not (measured > 0 and np.isfinite(seconds)):
-        return text(seconds, "s") if np.isfinite(seconds) else "no time"
-    return f"{text(seconds, 's')} against {text(measured, 's')} recorded ({seconds / measured:.2f}x)"
+        return _time(seconds) if np.isfinite(seconds) else "no time"
+    return f"{_time(seconds)} against {_time(measured)} recorded ({seconds / measured:.2f}x)"
+
+
+def _time(seconds: float) -> str:
+    return units.format(float(seconds), "s", 3)
