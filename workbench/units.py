@@ -130,7 +130,10 @@ def parse(text: object, unit: str, where: str = "quantity") -> float:
         ) from None
     if factor is None:
         raise InvalidSpec(where, f"{text!r} is not in a unit of {unit}", f'write e.g. "{example}"')
-    value = float(Fraction(number) * factor)
+    try:
+        value = float(Fraction(number) * factor)
+    except OverflowError:
+        value = math.inf
     if not math.isfinite(value):
         raise InvalidSpec(where, f"{text!r} is not finite", f'write e.g. "{example}"')
     return value
@@ -151,15 +154,14 @@ def format(value: float, unit: str, digits: int | None = None) -> str:
     Returns
     -------
     str
-        E.g. ``"3.35 TB/s"``, ``"512 KiB"``; sizes that are whole multiples of 1024 use binary prefixes.
+        E.g. ``"3.35 TB/s"``, ``"512 KiB"``; sizes that come out short in binary prefixes use them.
     """
     value = float(value)
-    prefixes = _DECIMAL
-    if unit == "B" and value >= 1024 and value % 1024 == 0:
-        prefixes = (*(p for p in _BINARY if value >= p[1]), ("", Fraction(1)))
+    exact, prefixes = Fraction(value), _DECIMAL
+    if unit == "B" and any(_reads_well(exact, size) for _, size in _BINARY):
+        prefixes = (*(p for p in _BINARY if _reads_well(exact, p[1])), ("", Fraction(1)))
     elif unit.endswith("/clk"):
         prefixes = (("", Fraction(1)),)
-    exact = Fraction(value)
     prefix, size = next(((p, s) for p, s in prefixes if exact >= s), prefixes[-1] if value else ("", Fraction(1)))
     mantissa = float(exact / size)
     if digits is not None:
@@ -169,3 +171,8 @@ def format(value: float, unit: str, digits: int | None = None) -> str:
         if float(Fraction(shown) * size) == value:
             return f"{shown} {prefix}{unit}"
     return f"{value!r} {unit}"
+
+
+def _reads_well(value: Fraction, size: Fraction) -> bool:
+    """Whether a size is at least one of a binary prefix and a whole number of its 64ths, e.g. 1.5 MiB."""
+    return value >= size and (value / size * 64).denominator == 1

@@ -17,7 +17,8 @@ OS, WS, IS, CUBE = 0, 1, 2, 3
 
 (
     CORES, CLOCK, MACS, ROWS, COLS, ARRAYS, FLOW, QM, QN, QK, ACCUMULATOR, STAGING, BUFFER_A, BUFFER_B, PORT, CAST, STEP,
-    LATENCY_SHARED, LATENCY_MEMORY, RATE_SHARED, RATE_WRITE, RATE_MEMORY, SHARED, SPLIT, STATIC, ETA_COMPUTE, ETA_MEMORY, LAUNCH, IS_VECTOR, SIZE,
+    LATENCY_SHARED, LATENCY_MEMORY, RATE_SHARED, RATE_WRITE, RATE_MEMORY, SHARED, SPLIT, STATIC, ETA_COMPUTE, ETA_MEMORY, LAUNCH,
+    IS_VECTOR, SIZE,
 ) = range(30)  # fmt: skip
 """Columns of the packed card, see `workbench.cost.pack`."""
 
@@ -110,7 +111,7 @@ def evaluate(card, shape, operand, total, resident, written, tm, tn, split, part
 
 @njit(cache=True, nogil=True)
 def tile_sizes(quantum, extent, out):
-    """Fill ``out`` with candidate extents: the quantum times 1, 2, 3, 4, 6, 8, ... up to the first that covers ``extent``; return how many."""
+    """Fill ``out`` with candidates, the quantum times 1, 2, 3, 4, 6, 8, ... up to the first that covers ``extent``; return how many."""
     count = 0
     size = quantum
     while count < out.shape[0]:
@@ -141,13 +142,21 @@ def feasible(card, operand, tm, tn):
 
 
 @njit(cache=True, nogil=True)
-def lower_bound(card, shape, operand, total, tm, tn):
-    """Seconds no split of this tile can undercut: perfect balance, no stalls; prunes the search."""
+def lower_bound(card, shape, operand, total, resident, written, tm, tn):
+    """Seconds no split of this tile can undercut (perfect balance over the cores); prunes the search."""
     tiles = shape[0] * math.ceil(shape[1] / tm) * math.ceil(shape[2] / tn)
-    compute = tiles * tm * tn * shape[3] / (card[MACS] * card[CORES] * card[CLOCK] * card[ETA_COMPUTE])
-    shared = tiles * (tm * operand[0] + tn * operand[1]) * shape[3] / (card[CAST] * card[RATE_SHARED]) + total[2] / card[RATE_WRITE]
-    port = tiles * (tm * operand[0] + tn * operand[1]) * shape[3] / (card[CORES] * card[PORT])
-    return max(compute, max(shared, port)) + card[LAUNCH]
+    latency = card[LATENCY_SHARED] + (0.0 if resident else card[LATENCY_MEMORY])
+    share = tiles * shape[3] / card[CORES]
+    fresh = share * (tm * operand[0] + tn * operand[1])
+    compute = share * tm * tn / (card[MACS] * card[CLOCK] * card[ETA_COMPUTE])
+    port = fresh / card[PORT]
+    shared = fresh * card[CORES] / (card[CAST] * card[RATE_SHARED]) + total[2] / card[RATE_WRITE]
+    memory = 0.0 if resident else total[0] + total[1] + (0.0 if written else total[2])
+    memory /= card[RATE_MEMORY] * card[ETA_MEMORY]
+    stall = max(fresh * latency / card[STAGING], share / max(STEP_K, card[QK]) * card[STEP] / card[CLOCK])
+    sums = compute * compute * compute * compute + port * port * port * port + shared * shared * shared * shared
+    sums += memory * memory * memory * memory + stall * stall * stall * stall
+    return card[LAUNCH] + latency + tm * tn * min(4.0, operand[2]) / card[PORT] + math.sqrt(math.sqrt(sums))
 
 
 @njit(cache=True, nogil=True)
@@ -165,7 +174,7 @@ def search(card, shape, operand, total, resident, written, choice, part, bytes_)
             tm, tn = tall[i], wide[j]
             if i + j > 0 and not feasible(card, operand, tm, tn):
                 continue
-            if lower_bound(card, shape, operand, total, tm, tn) >= best:
+            if lower_bound(card, shape, operand, total, resident, written, tm, tn) >= best:
                 continue
             tiles = shape[0] * math.ceil(shape[1] / tm) * math.ceil(shape[2] / tn)
             split = 1.0

@@ -156,7 +156,7 @@ def _common(spec: NpuSpec) -> tuple[np.ndarray, tuple[float, ...]]:
     latency = spec.memory[shared].latency if shared else 0.0
     card[:21] = (
         spec.cores, spec.power.sustained_clock or spec.clock, 0.0, matrix.rows, matrix.cols, matrix.arrays_per_core, flow, *quantum,
-        _room(spec, matrix.accumulator or staging), _room(spec, staging, False), 
+        _room(spec, matrix.accumulator or staging), _room(spec, staging, False),
         _room(spec, matrix.operand_a), _room(spec, matrix.operand_b),
         min(spec.bandwidth(staging), UNLIMITED) if staging else UNLIMITED, spec.memory[shared].multicast if shared else 1.0,
         STEP_CYCLES if matrix.dataflow == "dot" else spec.runtime.issue, latency, spec.memory[outer].latency,

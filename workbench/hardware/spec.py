@@ -148,11 +148,11 @@ class NpuSpec:
                 parts[head] = replace(old, **{keys[1]: {**(getattr(old, keys[1]) or {}), keys[2]: checked}})
             else:
                 parts[head] = replace(old, **{keys[1]: checked})
-        if any(path.startswith(("matrix.", "cores", "clock")) for path in changes) and self.matrix.peak:
-            parts["matrix"] = replace(parts.get("matrix", self.matrix), peak=None)  # the stated peak was that of the unchanged card
         spec = replace(self, **parts)
         if spec == self:
             return self
+        if any(path.startswith(("matrix.", "cores", "clock")) for path in changes) and spec.matrix.peak:
+            spec = replace(spec, matrix=replace(spec.matrix, peak=None))  # the stated peak was that of the unchanged card
         spec = replace(spec, confidence="invented")
         cross_check(spec, lambda path: f"{self.name}: {path}")
         return spec

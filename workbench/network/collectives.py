@@ -52,7 +52,7 @@ def transfer_s(kind: ArrayLike, bytes: ArrayLike, group_size: ArrayLike, bandwid
         *(np.asarray(value, dtype=np.float64) for value in (kind, bytes, group_size, bandwidth, latency))
     )
     if np.any(~(size >= 0)) or np.any(~(members >= 1)) or np.any(~(rate > 0)) or np.any(~(step >= 0)):
-        raise Refused("collective", "bytes and latency must not be negative, members at least 1, bandwidth positive", "mend the message or the link")
+        raise Refused("collective", "a negative or unknown size, group, bandwidth or latency", "mend the message or the link")
     steps, share = np.zeros(kinds.shape), np.zeros(kinds.shape)
     known = np.zeros(kinds.shape, dtype=bool)
     around = (members - 1.0) / members

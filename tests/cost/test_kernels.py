@@ -1,0 +1,149 @@
+"""The tile model: golden cycles, bounds that cannot be broken, laws of monotony, and the pruned search against the plain one."""
+
+from __future__ import annotations
+
+import csv
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.cost import kernels
+from workbench.cost.matrix import products
+from workbench.cost.pack import pack
+from workbench.hardware.npu import load_npu
+from workbench.hardware.spec import NpuSpec
+from workbench.hardware.text import read_yaml
+
+FLOW = {"os": kernels.OS, "ws": kernels.WS, "is": kernels.IS}
+EXTENT = st.integers(1, 5000)
+
+
+def price(spec: NpuSpec, *shape: int, dtype: str = "bf16"):
+    """Seconds, parts and bytes of one product."""
+    out, choice = products(np.array([shape], float), np.full((1, 3), 2.0), np.zeros(1, int), pack([spec], [dtype]))
+    return out.seconds[0, 0], out.resource[0, 0], out.level[0, 0], choice[0, 0]
+
+
+def test_systolic_cycles_by_hand():
+    # a 2 x 2 output-stationary array, 2 x 2 x 3 product: 3 products stream in, skewed by one row and one column: 2 + 2 + 3 - 2 - 1
+    assert kernels.systolic_cycles(kernels.OS, 2, 2, 2, 2, 3) == 4
+    assert kernels.systolic_cycles(kernels.WS, 4, 4, 0, 4, 4) == 0
+
+
+def test_systolic_cycles_equal_scalesim(shared):
+    with (shared / "golden" / "scalesim.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 487
+    for row in rows:
+        size = (int(row["array_h"]), int(row["array_w"]), int(row["M"]), int(row["N"]), int(row["K"]))
+        assert kernels.systolic_cycles(FLOW[row["dataflow"]], *size) == float(row["compute_cycles"]), row["layer"]
+
+
+ARRAY = """\
+name: array-16
+cores: 1
+clock: 1.0 GHz
+matrix: {rows: 16, cols: 16, depth: 1, rate: {fp16: 1}}
+vector: {lanes: 16, rate: {fp32: 1}}
+memory:
+  l1: {size: 1 MiB, bandwidth: 1.0e6 TB/s}
+  hbm: {size: 64 GiB, bandwidth: 1.0e6 TB/s}
+runtime: {launch_overhead: 0 s, split_k: false}
+calibration: {fp16: {compute: 1.0, memory: 1.0, launch: 0 s, error: 0.2}}
+"""
+LAYERS = [  # field case 19: layer, groups, m, n, k, fewest cycles
+    ("a", 1, 1, 1, 1, 1),
+    ("b", 1, 17, 17, 17, 20),
+    ("c", 1, 4096, 4096, 4096, 268435456),
+    ("d", 64, 3136, 1, 9, 7056),
+    ("e", 1, 4096, 1, 4096, 65536),
+    ("f", 1, 12544, 32, 27, 42336),
+    ("g", 1, 0, 64, 64, 0),
+]
+
+
+@pytest.mark.parametrize("flow", ["cube", "os", "ws", "is"])
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer[0])
+def test_case_19_no_more_products_than_multipliers(layer, flow):
+    _, groups, m, n, k, fewest = layer
+    spec = read_yaml(ARRAY.replace("depth: 1,", f"depth: 1, dataflow: {flow},"), "array.yaml")
+    assert fewest == math.ceil(groups * m * n * k / 256)  # the case's own figure: MACs over multipliers
+    seconds, parts, _, _ = price(spec, groups, m, n, k, dtype="fp16")
+    assert seconds * 1e9 >= fewest * (1 - 1e-12)
+    assert parts[1] * 1e9 >= fewest * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("layer", [*LAYERS, ("h", 1, 12544, 32, 27, 0)], ids=lambda layer: layer[0])
+def test_case_21_memory_that_never_limits_stalls_nothing(layer):
+    # the case's card translated: 1e6 TB/s outside a 6 TB/s shared level; every counter finite and >= 0, no memory time
+    spec = load_npu("npu-x").with_({"memory.hbm.bandwidth": "1.0e6 TB/s", "memory.hbm.latency": "0 s"})
+    _, groups, m, n, k, _ = layer
+    seconds, parts, bytes_, _ = price(spec, groups, m, n, k)
+    for counter in (seconds, *parts, *bytes_):
+        assert math.isfinite(counter)
+        assert 0 <= counter < 2**53
+    assert parts[5] <= 1e-3 * max(seconds, 1e-12)
+
+
+@given(EXTENT, EXTENT, EXTENT, st.integers(1, 16), st.sampled_from(["a100-sxm4-80gb", "ascend-910b2", "npu-x", "p100-pcie-16gb"]))
+def test_no_point_lies_above_a_roof(m, n, k, batch, name):
+    spec = load_npu(name)
+    dtype = "bf16" if "bf16" in spec.matrix.rate else "fp32"
+    seconds, _, bytes_, _ = price(spec, batch, m, n, k, dtype=dtype)
+    compulsory = 2.0 * batch * (m * k + k * n + m * n)
+    assert seconds >= 2.0 * batch * m * n * k / spec.peak_flops(dtype)
+    assert bytes_[2] >= compulsory * (1 - 1e-12)
+    assert seconds >= compulsory / spec.bandwidth(list(spec.memory)[-1])
+    assert seconds >= bytes_[1] / spec.bandwidth("l2") * (1 - 1e-12) or spec.memory["l2"].multicast > 1
+
+
+BETTER = [
+    ("clock", 1.3), ("memory.hbm.bandwidth", 1.7), ("memory.l2.bandwidth", 1.7), ("memory.l1.bandwidth", 1.7),
+    ("memory.hbm.latency", 0.5), ("memory.l2.latency", 0.5), ("memory.l1.size", 2.0), ("memory.l2.size", 2.0),
+    ("memory.l0c.size", 2.0), ("memory.l0a.size", 2.0), ("runtime.launch_overhead", 0.5), ("matrix.rate.bf16", 2.0),
+    ("cores", 2.0),
+]  # fmt: skip
+
+
+@given(EXTENT, EXTENT, EXTENT, st.sampled_from(BETTER), st.sampled_from(["npu-x", "ascend-910b2"]))
+def test_a_better_part_is_never_slower(m, n, k, part, name):
+    base = load_npu(name)
+    path, factor = part
+    value = base.get(path) * factor
+    better = base.with_si({path: int(value) if path == "cores" else value})
+    assert price(better, 1, m, n, k)[0] <= price(base, 1, m, n, k)[0] * (1 + 1e-9)
+
+
+@given(EXTENT, EXTENT, EXTENT, st.sampled_from(["npu-x", "a100-sxm4-80gb", "ascend-910b2"]))
+def test_pruning_changes_nothing(m, n, k, name):
+    """The search finds what trying every tile and split finds."""
+    card = pack([load_npu(name)], ["bf16"]).matrix[0, 0]
+    shape, operand = np.array([1.0, m, n, k]), np.full(3, 2.0)
+    total = np.array([m * k, k * n, m * n]) * 2.0
+    part, bytes_, best = np.empty(6), np.empty(3), math.inf
+    tall, wide = np.empty(24), np.empty(24)
+    for i, tm in enumerate(tall[: kernels.tile_sizes(card[kernels.QM], float(m), tall)]):
+        for j, tn in enumerate(wide[: kernels.tile_sizes(card[kernels.QN], float(n), wide)]):
+            if i + j and not kernels.feasible(card, operand, tm, tn):
+                continue
+            split = 1.0
+            while split <= kernels.MOST_SPLIT and (split == 1.0 or k / split >= kernels.STEP_K):
+                best = min(best, kernels.evaluate(card, shape, operand, total, False, False, tm, tn, split, part, bytes_))
+                split *= 2.0
+    assert price(load_npu(name), 1, m, n, k)[0] == pytest.approx(best, rel=0.01)
+    assert price(load_npu(name), 1, m, n, k)[0] >= best
+
+
+def test_two_tilings_can_be_compared():
+    """Question 3.2 of the acceptance list: fixed tiles are priced as given, and never beat the search."""
+    spec = load_npu("npu-x").with_({"memory.l1.size": "512 KiB"})
+    cards, shape = pack([spec], ["bf16"]), np.array([[1, 4096, 10240, 8192]], float)
+    free, chosen = products(shape, np.full((1, 3), 2.0), np.zeros(1, int), cards)
+    for tile in ((128, 256, 1), (256, 128, 1), (16, 16, 1)):
+        fixed, used = products(shape, np.full((1, 3), 2.0), np.zeros(1, int), cards, tile=tile)
+        assert tuple(used[0, 0]) == tile
+        assert fixed.seconds[0, 0] >= free.seconds[0, 0]
+    assert (chosen[0, 0, 0] * chosen[0, 0, 1]) * 4 <= 256 * 1024  # the sums fit the accumulator
