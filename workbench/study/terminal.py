@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import xarray as xr
+from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +17,8 @@ from workbench.study.report import InspectDocument, NoteDocument, PredictionDocu
 
 PARTS = ("compute", "exposed_communication", "exposed_copy", "host", "waiting", "idle")
 MOST_ROWS = 40
+ROUNDING = 1e-12
+"""Differences below this [s] come from adding floats in another order."""
 
 
 def seconds(value: float | None) -> str:
@@ -43,6 +46,8 @@ def prediction_text(path: str, document: PredictionDocument, most: int = 10) -> 
         yield _unpriced(document, most)
     if document.operators:
         yield _operators(document, most)
+        if document.npu is not None:
+            yield _reasons(document, most)
     if document.lags:
         yield _lags(document, most)
     yield from notes_text(document.notes)
@@ -65,7 +70,7 @@ def _headline(document: PredictionDocument) -> Text:
 
 
 def _table(title: str, *columns: str, wide: str = "") -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, expand=bool(wide))
+    table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, expand=bool(wide))
     for column in columns:
         text = column == wide or column in ("bound", "evidence", "shapes", "where")
         table.add_column(
@@ -75,7 +80,7 @@ def _table(title: str, *columns: str, wide: str = "") -> Table:
 
 
 def _accounts(document: PredictionDocument) -> Table:
-    table = _table("where a step's time goes (mean)", "part", "measured", "", "predicted", " ", "change")
+    table = _table("where a step's time goes (mean; the headline is the median)", "part", "measured", "", "predicted", " ", "change")
     measured, predicted = document.account.measured.model_dump(), document.account.predicted.model_dump()
 
     def share(parts: dict[str, float], name: str) -> str:
@@ -91,7 +96,7 @@ def _accounts(document: PredictionDocument) -> Table:
 
 
 def _change(value: float) -> str:
-    return "0" if value == 0 else f"{'+' if value > 0 else ''}{seconds(value)}"
+    return "0" if abs(value) < ROUNDING else f"{'+' if value > 0 else ''}{seconds(value)}"
 
 
 def _coverage(document: PredictionDocument) -> str:
@@ -120,14 +125,23 @@ def _unpriced(document: PredictionDocument, most: int) -> Table:
 
 def _operators(document: PredictionDocument, most: int) -> Table:
     shown = document.operators[:most]
-    columns = ("operator", "count", "measured", "predicted", "share", "bound", "evidence")
+    columns = ("", "operator", "count", "measured", "predicted", "share", "bound", "evidence")
     table = _table(f"largest operators ({len(shown)} of {len(document.operators)}; totals over the recording)", *columns, wide="operator")
-    for row in shown:
+    for at, row in enumerate(shown, 1):
         name = Text(f"{row.name} {row.dtype}" if row.dtype != "unknown" else row.name)
-        name.append(f"\n{row.signature.removeprefix(row.name).strip()}" if row.signature != row.name else "", style="dim")
-        name.append(f"\n{row.why}", style="dim italic")
+        shapes = row.signature.removeprefix(row.name).removeprefix(f"|{row.dtype}|").strip("| ")
+        name.append(f"\n{shapes}" if shapes else "", style="dim")
         cells = [str(row.count), seconds(row.measured_total_s), seconds(row.predicted_total_s), percent(row.share)]
-        table.add_row(name, *cells, row.bound, row.evidence)
+        table.add_row(str(at), name, *cells, row.bound, row.evidence)
+    return table
+
+
+def _reasons(document: PredictionDocument, most: int) -> Table:
+    """Return why each of the largest operators takes as long as it does."""
+    table = _table("", "", "why", wide="why")
+    table.show_header = False
+    for at, row in enumerate(document.operators[:most], 1):
+        table.add_row(str(at), Text(f"{row.name}: {row.why}"))
     return table
 
 
@@ -205,7 +219,8 @@ def sweep_text(dataset: xr.Dataset) -> Iterator[RenderableType]:
 
 def _cells(flat: xr.Dataset, order: np.ndarray, title: str, line: bool) -> Table:
     paths = [name for name, c in flat.coords.items() if "axis_class" in c.attrs]
-    table = _table(title, *(str(p) for p in paths), "step", "80 % interval", "speed-up", *(["gain"] if line else []), "bound by")
+    names = [str(path).removeprefix("npu.").replace(".", ".\n") for path in paths]
+    table = _table(title, *names, "step", "low", "high", "speed-up", *(["gain"] if line else []), "bound by")
     previous = np.nan
     for cell in order:
         row = flat.isel(cell=int(cell))
@@ -214,17 +229,17 @@ def _cells(flat: xr.Dataset, order: np.ndarray, title: str, line: bool) -> Table
         if not bool(row["valid"]):
             table.add_row(*cells, "invalid")
             continue
-        interval = f"{seconds(float(row['step_time_low']))} - {seconds(float(row['step_time_high']))}"
+        interval = seconds(float(row["step_time_low"])), seconds(float(row["step_time_high"]))
         gain = [percent(previous / step - 1)] if line else []
-        table.add_row(*cells, seconds(step), interval, f"{float(row['speed_up']):.3f}x", *gain, _bounds(row))
+        table.add_row(*cells, seconds(step), *interval, f"{float(row['speed_up']):.3f}x", *gain, _bounds(row))
         previous = step
     return table
 
 
 def _bounds(row: xr.Dataset) -> str:
     share = row["bound_share"]
-    order = np.argsort(-share.values)[:2]
-    return ", ".join(f"{share['bound'].values[i]} {100 * share.values[i]:.0f} %" for i in order if share.values[i] > 0)
+    most = int(np.argmax(share.values))
+    return f"{share['bound'].values[most]} {100 * share.values[most]:.0f} %" if share.values[most] > 0 else ""
 
 
 def _value(value: object, unit: str) -> str:
