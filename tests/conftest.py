@@ -29,6 +29,11 @@ settings.register_profile("fuzz", deadline=None, max_examples=2000, suppress_hea
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Name bytes by their length: their content may hold a time stamp, and every test process must find the same names."""
+    return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session")
 def project() -> Path:
     """The root of the checkout."""
