@@ -71,7 +71,7 @@ def test_missing_directory_and_forbidden(tmp_path: Path) -> None:
         open_trace(tmp_path)
     with pytest.raises(UnreadableInput, match="no file"):
         open_trace([])
-    with pytest.raises(UnreadableInput, match="does not exist|not a path"):
+    with pytest.raises(UnreadableInput, match=r"does not exist|not a path"):
         open_trace("a\0b")
     secret = tmp_path / "secret.json"
     secret.write_text("[]")

@@ -40,6 +40,7 @@ FIXED = ("", "name", "labels", "process_name", "thread_name", "process_labels")
 # fields of the record being read
 R_PH, R_TS, R_DUR, R_NAME, R_CAT, R_PID, R_TID, R_ID, R_HAS_TS, R_HAS_DUR, R_ARGS, R_FIELDS, R_TIME_BAD = range(13)
 R_SIZE = 13
+MAX_START, MAX_DUR = 1 << 62, 1 << 53  # [ns]: year 2116 and 104 days, so that ends and sums of thousands stay within 64 bits
 
 
 class Strings(NamedTuple):
@@ -592,6 +593,8 @@ def _time(buf, out, s, r, field, has):
         kind = number_kind(src, s[S_A], s[S_B])
     if kind == INTEGER or kind == FLOAT:
         fits, r[field] = nanoseconds(src, s[S_A], s[S_B])
+        limit = MAX_START if field == R_TS else MAX_DUR
+        fits = fits and -limit <= r[field] <= limit
         r[has] = 1 if fits else 0
         r[R_TIME_BAD] |= 0 if fits else 1
 
@@ -700,7 +703,11 @@ def _commit(s, r, first, t, cols, args, flows, metas):
         s[S_EVENTS], keep_args = n + 1, True
     elif ph == 88:
         s[S_OVERFLOW if r[R_TIME_BAD] == 1 else S_NO_TIME if r[R_HAS_TS] == 0 else S_NO_DUR] += 1
-    elif (ph == 115 or ph == 116 or ph == 102) and r[R_HAS_TS] == 1:
+    elif ph == 115 or ph == 116 or ph == 102:
+        if r[R_HAS_TS] == 0:
+            s[S_ARGS] = first
+            s[S_OVERFLOW if r[R_TIME_BAD] == 1 else S_NO_TIME] += 1
+            return True
         n = s[S_FLOWS]
         if n >= len(flows.id):
             s[S_FULL] = FULL_FLOWS

@@ -159,7 +159,7 @@ def _identity(part: Part, records: Records) -> None:
     part.rank = _count(info.get("rank"))
     part.world_size = _count(info.get("world_size"))
     base = top.get("baseTimeNanoseconds")
-    part.base_time_ns = base if isinstance(base, int) and not isinstance(base, bool) and abs(base) < 2**62 else None
+    part.base_time_ns = base if isinstance(base, int) and not isinstance(base, bool) and 0 <= base < 2**61 else None
     devices = top.get("deviceProperties")
     rows = devices if isinstance(devices, list) else []
     part.devices = tuple(str(d.get("name", "")) for d in rows if isinstance(d, dict))
@@ -186,8 +186,8 @@ def _notes(records: Records, path: str) -> Iterator[Note]:
     n, c = records.counters, records.columns
     told = (
         ("no_dur", "event-without-duration", "complete events without a duration were set aside"),
-        ("no_time", "event-without-time", "complete events without a time stamp were set aside"),
-        ("overflow", "time-out-of-range", "events whose time does not fit 64-bit nanoseconds were set aside"),
+        ("no_time", "event-without-time", "events and arrows without a time stamp were set aside"),
+        ("overflow", "time-out-of-range", "events whose time lies beyond the year 2116 or lasts over 104 days were set aside"),
         ("empty", "empty-record", "empty records were ignored"),
         ("not_object", "not-an-object", "records that are no objects were ignored"),
         ("no_ph", "no-phase", "records without a phase were ignored"),
