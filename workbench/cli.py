@@ -241,7 +241,7 @@ def warmup() -> None:
 @click.argument("name")
 def schema(name: str) -> None:
     """Print the JSON schema of a --json output: inspect, predict, sweep or check."""
-    from workbench.study.report import schema as published
+    from workbench.study.documents import schema as published
 
     click.echo(json.dumps(published(name), indent=2))
 

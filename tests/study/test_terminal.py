@@ -39,7 +39,7 @@ def test_a_prediction_shows_headline_account_evidence_operators_and_lags(predict
     assert not [words for words in wanted if words not in text]
     largest = prediction.table.name[int(prediction.operators()["operator"][0])]
     assert largest in text.replace("\n", "").replace(" ", "")
-    assert f"1  {largest}: " in text  # why it takes so long
+    assert f" 1   {largest}: " in text  # why it takes so long
 
 
 def test_an_identity_replay_does_not_speak_of_coverage(scenario):

@@ -73,9 +73,7 @@ def _table(title: str, *columns: str, wide: str = "") -> Table:
     table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, expand=bool(wide))
     for column in columns:
         text = column == wide or column in ("bound", "evidence", "shapes", "where")
-        table.add_column(
-            column, justify="left" if text else "right", ratio=1 if column == wide else None, overflow="fold", no_wrap=not text
-        )
+        table.add_column(column, justify="left" if text else "right", ratio=1 if column == wide else None, overflow="fold")
     return table
 
 
@@ -244,5 +242,5 @@ def _bounds(row: xr.Dataset) -> str:
 
 def _value(value: object, unit: str) -> str:
     if isinstance(value, float) and unit not in ("", "1") and np.isfinite(value):
-        return units.format(value, unit, 5)
+        return units.format(value, unit, 4)
     return f"{value:g}" if isinstance(value, float) else str(value)
