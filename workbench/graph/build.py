@@ -6,6 +6,7 @@ from workbench.errors import Note
 from workbench.graph.assemble import assemble
 from workbench.graph.blocking import blocking_calls, launch_queue
 from workbench.graph.edges import collect
+from workbench.graph.events import event_edges
 from workbench.graph.graph import Graph
 from workbench.graph.host import host_nodes
 from workbench.graph.links import link
@@ -13,7 +14,7 @@ from workbench.graph.nodes import columns, device_kinds
 from workbench.graph.rows import select
 from workbench.graph.steps import complete, marks, measured
 from workbench.graph.units import price_units
-from workbench.graph.waits import event_edges, host_waits, sync_records
+from workbench.graph.waits import host_waits, sync_records
 from workbench.operators.table import OpTable
 from workbench.trace.clean import clean
 from workbench.trace.comm import comm

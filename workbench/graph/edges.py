@@ -9,6 +9,7 @@ import numpy as np
 from workbench.errors import Note
 from workbench.graph import kernels
 from workbench.graph.blocking import Queue
+from workbench.graph.events import EventEdges
 from workbench.graph.graph import EdgeKind
 from workbench.graph.host import HostNodes
 from workbench.graph.links import Links
@@ -16,7 +17,7 @@ from workbench.graph.nodes import Nodes
 from workbench.graph.rows import Rows
 from workbench.graph.settle import Edges, Part
 from workbench.graph.steps import Marks
-from workbench.graph.waits import EventEdges, HostWaits
+from workbench.graph.waits import HostWaits
 
 ROOT = 0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.graph.graph import EdgeKind, Graph, NodeKind
-from workbench.trace.trace import Trace
+from workbench.trace.trace import DEVICE_WORK, HOST_CALLS, Category, Trace
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -105,7 +105,12 @@ def _describe(graph: Graph, timeline: Replayed, trace: Trace, seconds: float, no
     begin = timeline.start_s[node] - (seconds if edge >= 0 else 0.0)
     step = int(graph.step[node])
     number = int(graph.step_numbers[step]) if step >= 0 else -1
-    cause = _gap_cause(names, graph, after) if edge < 0 else _edge_cause(EdgeKind[kind], graph, node, names)
+    frame = _frame(trace, int(graph.event[before if before >= 0 else after]), int(begin * 1e9), int(seconds * 1e9)) if edge < 0 else ""
+    cause = (
+        _gap_cause(names, graph, after, frame)
+        if edge < 0
+        else _edge_cause(EdgeKind[kind], graph, node, names, _meanwhile(graph, timeline, trace, node, float(begin), seconds))
+    )
     return Lag(graph.resources[graph.resource[node]], seconds, float(begin), kind, *names, cause, bool(timeline.critical[node]), number)
 
 
@@ -125,8 +130,25 @@ def _name(graph: Graph, trace: Trace, node: int) -> str:
     return "start of the recording" if graph.kind[node] == NodeKind.ROOT else "unrecorded host time"
 
 
-def _gap_cause(names: tuple[str, str], graph: Graph, after: int) -> str:
+def _frame(trace: Trace, near: int, gap_start_ns: int, gap_ns: int) -> str:
+    """Innermost Python frame around most of a gap, on the thread of an event beside it ("": none recorded)."""
+    e = trace.events
+    if near < 0:
+        return ""
+    frames = np.flatnonzero((e.category == Category.PYTHON) & (e.track == e.track[near]))
+    if not len(frames):
+        return ""
+    used = np.isin(e.category, (Category.CPU_OP, *HOST_CALLS, *DEVICE_WORK))
+    used[trace.steps.event] = True
+    middle = int(e.start_ns[used].min()) + gap_start_ns + gap_ns // 2
+    around = frames[(e.start_ns[frames] <= middle) & (e.start_ns[frames] + e.dur_ns[frames] >= middle)]
+    return trace.name_of(int(around[np.argmin(e.dur_ns[around])])) if len(around) else ""
+
+
+def _gap_cause(names: tuple[str, str], graph: Graph, after: int, frame: str) -> str:
     before, following = names
+    if frame:
+        return f"Python: {frame}" + (", data loader" if "dataloader" in frame.lower() else "")
     if "DataLoader" in before or "DataLoader" in following:
         return "data loader"
     if after >= 0 and graph.kind[after] == NodeKind.STEP_BEGIN:
@@ -136,8 +158,20 @@ def _gap_cause(names: tuple[str, str], graph: Graph, after: int) -> str:
     return f"host time no record explains (Python or untraced code) after {before}" if before else "host time before the first record"
 
 
-def _edge_cause(kind: EdgeKind, graph: Graph, node: int, names: tuple[str, str]) -> str:
+def _meanwhile(graph: Graph, timeline: Replayed, trace: Trace, node: int, begin: float, seconds: float) -> str:
+    """Work of other streams that ran for most of a lag on the device: the name of the longest ("": they were idle)."""
+    on_device = graph.resource_is_device[graph.resource] & (graph.resource != graph.resource[node])
+    mine = np.flatnonzero(on_device & (timeline.start_s < begin + seconds) & (timeline.finish_s > begin))
+    inside = np.minimum(timeline.finish_s[mine], begin + seconds) - np.maximum(timeline.start_s[mine], begin)
+    if inside.sum() < 0.5 * seconds:
+        return ""
+    return _name(graph, trace, int(mine[np.argmax(inside)]))
+
+
+def _edge_cause(kind: EdgeKind, graph: Graph, node: int, names: tuple[str, str], meanwhile: str) -> str:
     before, after = names
+    if meanwhile and kind in (EdgeKind.LAUNCH, EdgeKind.STREAM):
+        return f"other streams kept the device busy ({meanwhile}), or a wait that is not recorded"
     if kind == EdgeKind.LAUNCH:
         return (
             "copy engine or staging of a copy"

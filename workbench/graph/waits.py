@@ -1,7 +1,4 @@
-"""What waits for device work: synchronising calls on the host, and streams that wait for events.
-
-From synchronisation records where the recording has them; otherwise inferred from the order of calls, and flagged.
-"""
+"""Host calls that wait for device work, from synchronisation records where the recording has them, else inferred and flagged."""
 
 from __future__ import annotations
 
@@ -17,13 +14,6 @@ from workbench.graph.links import Links
 from workbench.graph.rows import Rows
 from workbench.trace.trace import Category, Trace
 
-WALK_BACK = 16
-"""A wait without a record may refer to one of this many latest event records on its thread."""
-
-
-SOON_NS = 1_000_000
-"""A thread that launches this soon after its wait call launches what waits; later, the next launch of any thread does [ns]."""
-
 
 @dataclass(frozen=True)
 class HostWaits:
@@ -32,15 +22,6 @@ class HostWaits:
     call: np.ndarray  # int32 [W]
     device: np.ndarray  # int32 [W]
     kind: np.ndarray  # int8 [W], EdgeKind.SYNC or SYNC_INFERRED
-
-
-@dataclass(frozen=True)
-class EventEdges:
-    """Device rows that wait for device rows of other streams."""
-
-    source: np.ndarray  # int32 [W]
-    target: np.ndarray  # int32 [W]
-    kind: np.ndarray  # int8 [W], EdgeKind.EVENT or EVENT_INFERRED
 
 
 @dataclass(frozen=True)
@@ -122,7 +103,7 @@ def host_waits(
         for k, (r, c, w) in enumerate(zip(records.rank, records.correlation, records.what, strict=True))
         if "Wait Event" not in w
     }
-    record_call = _by_correlation(call_rank, correlation, rows.role == Call.RECORD)
+    record_call = by_correlation(call_rank, correlation, rows.role == Call.RECORD)
     out: list[tuple[int, int, int]] = []
     contradicted = inferred = noisy = 0
     for i in np.flatnonzero(np.isin(rows.role, WAITING)).tolist():
@@ -176,7 +157,8 @@ def host_waits(
     return HostWaits(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8)), notes
 
 
-def _by_correlation(rank: np.ndarray, correlation: np.ndarray, mask: np.ndarray) -> dict[tuple[int, int], int]:
+def by_correlation(rank: np.ndarray, correlation: np.ndarray, mask: np.ndarray) -> dict[tuple[int, int], int]:
+    """Return the calls of a mask by (rank, correlation)."""
     return {(int(rank[i]), int(correlation[i])): int(i) for i in np.flatnonzero(mask & (correlation >= 0))}
 
 
@@ -201,75 +183,3 @@ def _awaited(
             return found, int(EdgeKind.SYNC)
     ended = [row for row in everything if rows.device.end[row] <= end]
     return [max(ended, key=lambda row: (rows.device.end[row], row))] if ended else [], int(EdgeKind.SYNC_INFERRED)
-
-
-def event_edges(rows: Rows, links: Links, records: SyncRecords, correlation: np.ndarray) -> tuple[EventEdges, list[Note]]:
-    """Find which device work waits for which, across streams: one edge per wait, two waits on one kernel both count."""
-    launched = Launched(rows, links)
-    call_rank = rows.thread_rank[rows.calls.thread]
-    record_call = _by_correlation(call_rank, correlation, rows.role == Call.RECORD)
-    wait_call = _by_correlation(call_rank, correlation, rows.role == Call.WAIT)
-    out: set[tuple[int, int, int]] = set()
-    told: set[int] = set()
-    for k in [k for k, what in enumerate(records.what) if "Wait Event" in what]:
-        rank = int(records.rank[k])
-        wait = wait_call.get((rank, int(records.correlation[k])), -1)
-        made = record_call.get((rank, int(records.record[k])), -1)
-        told.add(wait)
-        moment = int(rows.calls.start[wait]) if wait >= 0 else int(records.at[k])
-        recorded = int(rows.calls.start[made]) if made >= 0 else moment
-        kind = int(EdgeKind.EVENT if made >= 0 else EdgeKind.EVENT_INFERRED)
-        targets = [row for row in (launched.next(lane, moment) for lane in launched.lanes(rank, int(records.stream[k]))) if row >= 0]
-        sources = [row for row in (launched.last(lane, recorded) for lane in launched.lanes(rank, int(records.wait_stream[k]))) if row >= 0]
-        out.update((s, t, kind) for s in sources for t in targets if rows.device.lane[s] != rows.device.lane[t])
-    out.update(_inferred(rows, links, told))
-    inferred = sum(kind == EdgeKind.EVENT_INFERRED for *_, kind in out)
-    table = np.array(sorted(out), dtype=np.int64).reshape(-1, 3)
-    notes = (
-        [Note("event-inferred", "device streams", inferred, "waits between streams without a record: inferred from the order of calls")]
-        if inferred
-        else []
-    )
-    return EventEdges(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8)), notes
-
-
-def _inferred(rows: Rows, links: Links, told: set[int]) -> set[tuple[int, int, int]]:
-    """Edges of wait calls no record explains: from the work launched last before a record call to that launched next after the wait call.
-
-    The record is the latest on the thread whose work runs on another stream than the waiting one, had ended when that started, and is not
-    already taken by another wait of the same work.
-    """
-    calls, dev = rows.calls, rows.device
-    out: set[tuple[int, int, int]] = set()
-    linked = np.flatnonzero(links.call >= 0)
-    linked = linked[np.lexsort((dev.start[linked], calls.start[links.call[linked]]))]
-    rank = rows.lane_rank[dev.lane[linked]]
-    for t in range(len(rows.threads)):
-        low, high = int(calls.ptr[t]), int(calls.ptr[t + 1])
-        role = rows.role[low:high]
-        waits = [w for w in (np.flatnonzero(role == Call.WAIT) + low).tolist() if w not in told]
-        made = np.flatnonzero(role == Call.RECORD) + low
-        anyone = linked[rank == rows.thread_rank[t]]
-        mine = anyone[(links.call[anyone] >= low) & (links.call[anyone] < high)]
-        if not waits or not len(made) or not len(mine):
-            continue
-        own, all_at, launch = calls.start[links.call[mine]], calls.start[links.call[anyone]], links.call[mine]
-        for w in waits:
-            target = _next_launched(mine, own, anyone, all_at, int(calls.start[w]))
-            for r in made[: int(np.searchsorted(made, w))][::-1][:WALK_BACK].tolist() if target >= 0 else ():
-                j = int(np.searchsorted(launch, r, "left")) - 1
-                source = int(mine[j]) if j >= 0 else -1
-                fits = source >= 0 and dev.lane[source] != dev.lane[target] and dev.end[source] <= dev.start[target]
-                edge = (source, target, int(EdgeKind.EVENT_INFERRED))
-                if fits and edge not in out:
-                    out.add(edge)
-                    break
-    return out
-
-
-def _next_launched(mine: np.ndarray, own: np.ndarray, anyone: np.ndarray, all_at: np.ndarray, moment: int) -> int:
-    """Device row launched next after a moment: by the thread itself if it does so soon, else by whichever thread does (-1: none)."""
-    k, j = int(np.searchsorted(own, moment, "right")), int(np.searchsorted(all_at, moment, "right"))
-    if k < len(mine) and own[k] - moment <= SOON_NS:
-        return int(mine[k])
-    return int(anyone[j]) if j < len(anyone) else -1
