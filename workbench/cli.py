@@ -209,12 +209,16 @@ def check(file: str, as_json: bool) -> int:
 @cli.command()
 @click.argument("traces", nargs=-1)
 @click.option("--port", default=5006, show_default=True, help="Port on this machine (0: any free one).")
+@click.option("--npu", default="", metavar="NAME_OR_FILE", help="Card at the start.")
+@click.option("--folder", metavar="DIR", help="Folder below which traces on this machine may be picked.")
+@click.option("--address", default="localhost", show_default=True, help="Address to listen on.")
+@click.option("--origin", "origins", multiple=True, metavar="HOST", help="Host a proxy serves the page under.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser window.")
-def serve(traces: tuple[str, ...], port: int, no_browser: bool) -> None:
-    """Open the app in the browser."""
+def serve(traces: tuple[str, ...], no_browser: bool, **asked: Any) -> None:
+    """Open the app in the browser; the first of TRACES is opened."""
     from workbench.app.serve import serve as run
 
-    run(traces, port=port, show=not no_browser)
+    run(traces, show=not no_browser, **asked)
 
 
 @cli.command(context_settings={"ignore_unknown_options": True})
@@ -266,7 +270,7 @@ def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Seque
     """Make the scenario the options describe."""
     from workbench.cost.vendor import read_vendor
     from workbench.hardware.npu import load_npu
-    from workbench.study.asked import parse_setting
+    from workbench.study.asked import parse_scale, parse_setting
     from workbench.study.scenario import Scenario
     from workbench.study.workload import Workload
 
@@ -277,17 +281,9 @@ def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Seque
         vendor=read_vendor(vendor) if vendor else None,
         host_factor=1.0 if host_factor is None else host_factor,
         anchored=anchored,
-        scale=tuple(_pair(text, "--scale") for text in scale),
+        scale=tuple(parse_scale(text) for text in scale),
     )
     return made.with_(dict(parse_setting(text) for text in settings))
-
-
-def _pair(text: str, option: str) -> tuple[str, float]:
-    name, equals, value = text.rpartition("=")
-    try:
-        return name, float(value) if equals else float("nope")
-    except ValueError:
-        raise click.UsageError(f"{option} {text}: write PATTERN=FACTOR, e.g. {option} 'aten::mm=0.5'") from None
 
 
 def _writable(path: str, option: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workbench.errors import UnreadableInput
-from workbench.study.asked import parse_axis, parse_setting
+from workbench.study.asked import parse_axis, parse_scale, parse_setting
 from workbench.study.axes import Spaced, Tied
 
 HBM = "npu.memory.hbm.bandwidth"
@@ -59,3 +59,11 @@ def test_settings_have_the_type_of_their_field(text, expected):
 def test_settings_of_another_form_are_wrong_usage(text):
     with pytest.raises(UnreadableInput):
         parse_setting(text)
+
+
+def test_factors_on_operator_times():
+    """The name may hold an equals sign: the last one counts."""
+    assert parse_scale("void k<a=1>(*)=0.5") == ("void k<a=1>(*)", 0.5)
+    for text in ("aten::mm", "=2", "a=", "a=-1", "a=x", "a=inf"):
+        with pytest.raises(UnreadableInput, match="PATTERN=FACTOR"):
+            parse_scale(text)

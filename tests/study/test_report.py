@@ -72,6 +72,7 @@ def test_numbers_json_has_no_word_for_become_null(prediction):
 def test_an_identity_document(scenario):
     document = prediction_document(predict(replace(scenario, npu=None)))
     assert document.npu is None
+    assert document.coverage is None
     assert document.evidence_share == {"measured": pytest.approx(1.0)}
     assert document.speed_up == pytest.approx(1.0, rel=1e-3)
 

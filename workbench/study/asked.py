@@ -81,6 +81,22 @@ def parse_setting(text: str) -> tuple[str, object]:
     return path, _value(value)
 
 
+def parse_scale(text: str) -> tuple[str, float]:
+    """Read one ``pattern=factor`` for `Scenario.scale`.
+
+    Raises
+    ------
+    UnreadableInput
+        When the text has another form.
+    """
+    name, equals, given = text.rpartition("=")
+    if equals and name and _BARE.match(given.strip()) and float(given) >= 0:
+        return name, float(given)
+    raise UnreadableInput(
+        f"scale {text!r}", "not of the form PATTERN=FACTOR", "write e.g. --scale 'aten::mm=0.5'; factors are not negative"
+    )
+
+
 def _value(text: str) -> object:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]

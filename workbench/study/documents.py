@@ -182,7 +182,7 @@ class PredictionDocument(Document):
     account: AccountsDocument
     evidence_share: dict[str, float]
     bound_share: dict[str, float]
-    coverage: CoverageDocument
+    coverage: CoverageDocument | None = Field(description="null when nothing is priced: no card and no vendor times")
     unpriced: list[UnpricedDocument]
     operators: list[OperatorDocument]
     lags: list[LagDocument]

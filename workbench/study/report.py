@@ -35,7 +35,7 @@ from workbench.study.documents import (
     to_json,
 )
 from workbench.study.prediction import Prediction
-from workbench.study.shares import bound_shares, coverage, row_totals
+from workbench.study.shares import Coverage, bound_shares, coverage, row_totals
 from workbench.trace.facts import facts
 from workbench.trace.trace import Trace
 
@@ -86,6 +86,7 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
     shares = bound_shares(prediction.cost, totals)
     found = coverage(graph, prediction.table, prediction.cost)
     step = prediction.step_time_s
+    as_measured = scenario.npu is None and scenario.vendor is None
     return PredictionDocument(
         step_time_s=step,
         measured_step_s=prediction.measured_step_s,
@@ -101,8 +102,8 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
         account=AccountsDocument(measured=_account(prediction.measured_account), predicted=_account(prediction.account)),
         evidence_share=prediction.evidence_share,
         bound_share={bound.name.lower(): float(shares[bound]) for bound in Bound if shares[bound] > 0},
-        coverage=CoverageDocument(total_s=found.total_s, shaped_s=found.shaped_s, priced_s=found.priced_s, priced_share=found.priced_share),
-        unpriced=[UnpricedDocument(name=name, measured_s=seconds, has_shapes=shaped) for name, seconds, shaped in found.unpriced],
+        coverage=None if as_measured else _coverage(found),
+        unpriced=[] if as_measured else [UnpricedDocument(name=n, measured_s=s, has_shapes=shaped) for n, s, shaped in found.unpriced],
         operators=[OperatorDocument(**row) for row in _rows(prediction.operators(), "operator", OperatorDocument)],
         lags=[LagDocument(**row) for row in _rows(prediction.lags(), "lag", LagDocument)],
         notes=note_documents(prediction.notes),
@@ -138,6 +139,10 @@ def sweep_document(dataset: xr.Dataset, out: str | None = None) -> SweepDocument
         out=out,
         notes=[line for line in str(dataset.attrs["notes"]).split("\n") if line],
     )
+
+
+def _coverage(found: Coverage) -> CoverageDocument:
+    return CoverageDocument(total_s=found.total_s, shaped_s=found.shaped_s, priced_s=found.priced_s, priced_share=found.priced_share)
 
 
 def _account(parts: Account) -> AccountDocument:

@@ -61,6 +61,12 @@ def operator_table(prediction: Prediction) -> xr.Dataset:
 def lag_table(prediction: Prediction, most: int = 10) -> xr.Dataset:
     """Return the largest unexplained lags of the predicted timeline, largest first.
 
+    Parameters
+    ----------
+    prediction : Prediction
+    most : int
+        How many.
+
     Returns
     -------
     Dataset

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from workbench import units
 from workbench.study.dataset import reasons
-from workbench.study.report import InspectDocument, NoteDocument, PredictionDocument
+from workbench.study.report import CoverageDocument, InspectDocument, NoteDocument, PredictionDocument
 
 PARTS = ("compute", "exposed_communication", "exposed_copy", "host", "waiting", "idle")
 MOST_ROWS = 40
@@ -40,13 +40,13 @@ def prediction_text(path: str, document: PredictionDocument, most: int = 10) -> 
     yield _accounts(document)
     rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "no device work"
     yield Text(f"operator time rests on: {rests}")
-    if document.npu is not None:
-        yield Text(_coverage(document))
-    if document.npu is not None and document.unpriced:
+    if document.coverage is not None:
+        yield Text(_coverage(document.coverage))
+    if document.unpriced:
         yield _unpriced(document, most)
     if document.operators:
         yield _operators(document, most)
-        if document.npu is not None:
+        if document.coverage is not None:
             yield _reasons(document, most)
     if document.lags:
         yield _lags(document, most)
@@ -97,8 +97,7 @@ def _change(value: float) -> str:
     return "0" if abs(value) < ROUNDING else f"{'+' if value > 0 else ''}{seconds(value)}"
 
 
-def _coverage(document: PredictionDocument) -> str:
-    found = document.coverage
+def _coverage(found: CoverageDocument) -> str:
     shaped = found.shaped_s / found.total_s if found.total_s > 0 else None
     if found.priced_share is None:
         return f"no shapes are recorded: none of {seconds(found.total_s)} device time can be priced by the model"
@@ -110,7 +109,7 @@ def _coverage(document: PredictionDocument) -> str:
 
 def _unpriced(document: PredictionDocument, most: int) -> Table:
     table = _table("not priced by vendor or model (scaled from the recording)", "operator", "measured", "share", "shapes", wide="operator")
-    total = document.coverage.total_s
+    total = document.coverage.total_s if document.coverage else 0.0
     for row in document.unpriced[:most]:
         share = row.measured_s / total if total > 0 else None
         table.add_row(Text(row.name), seconds(row.measured_s), percent(share), "yes" if row.has_shapes else "no")
