@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,11 @@ from workbench.cost.calibrate import Products, accuracy, fit, roofline, tile_mod
 from workbench.cost.estimate import estimate
 from workbench.hardware.npu import load_npu
 from workbench.operators.table import Dtype, Kind
+
+
+def say(text: str) -> None:
+    """Show a line of the report."""
+    sys.stdout.write(text + "\n")
 
 
 def held_half(shared: Path, series: Series) -> tuple[Products, np.ndarray, np.ndarray]:
@@ -63,10 +69,10 @@ def test_report(shared, name, capsys):
     miss, roof_miss = np.abs(model / measured - 1), np.abs(roof / measured - 1)
     skill = np.quantile(1 - miss[draws].mean(axis=1) / roof_miss[draws].mean(axis=1), [0.05, 0.5, 0.95])
     with capsys.disabled():
-        print(f"\n{name}: {len(measured)} held rows")
+        say(f"\n{name}: {len(measured)} held rows")
         for label, figures in (("model", ours), ("calibrated roofline", theirs)):
-            print("  " + f"{label:20s}" + "  ".join(f"{key} {100 * value:5.1f} %" for key, value in figures.items()))
+            say("  " + f"{label:20s}" + "  ".join(f"{key} {100 * value:5.1f} %" for key, value in figures.items()))
         if big.sum() > 10:
-            print(f"  M, N, K >= 512: model {100 * miss[big].mean():.1f} %, roofline {100 * roof_miss[big].mean():.1f} % of {big.sum()}")
-        print(f"  skill over the calibrated roofline {skill[1]:.2f} (90 % bootstrap {skill[0]:.2f} .. {skill[2]:.2f})")
+            say(f"  M, N, K >= 512: model {100 * miss[big].mean():.1f} %, roofline {100 * roof_miss[big].mean():.1f} % of {big.sum()}")
+        say(f"  skill over the calibrated roofline {skill[1]:.2f} (90 % bootstrap {skill[0]:.2f} .. {skill[2]:.2f})")
     assert ours["mape"] <= theirs["mape"]

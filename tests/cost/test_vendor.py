@@ -23,7 +23,9 @@ def write(tmp_path, text: str):
 def test_rows_are_found_by_kind_dtype_and_dims(tmp_path):
     vendor = read_vendor(write(tmp_path, GOOD))
     found = vendor.lookup(
-        table([(Kind.GEMM, Dtype.BF16, (1, 64, 32, 16)), (Kind.GEMM, Dtype.FP16, (1, 64, 32, 16)), (Kind.GEMM, Dtype.BF16, (1, 64, 32, 17))])
+        table(
+            [(Kind.GEMM, Dtype.BF16, (1, 64, 32, 16)), (Kind.GEMM, Dtype.FP16, (1, 64, 32, 16)), (Kind.GEMM, Dtype.BF16, (1, 64, 32, 17))]
+        )
     )
     assert found[0] == pytest.approx(5.5e-6)
     assert np.isnan(found[1:]).all()

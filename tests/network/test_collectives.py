@@ -39,7 +39,9 @@ def test_one_member_moves_nothing():
     assert transfer_s(Kind.ALL_REDUCE, 1e9, 1, 1e9, 1e-6) == 0
 
 
-@pytest.mark.parametrize("bad", [(-1, 8, 1e9, 0), (1, 0, 1e9, 0), (1, 8, 0, 0), (1, 8, 1e9, -1), (math.nan, 8, 1e9, 0), (1, 8, math.nan, 0)])
+@pytest.mark.parametrize(
+    "bad", [(-1, 8, 1e9, 0), (1, 0, 1e9, 0), (1, 8, 0, 0), (1, 8, 1e9, -1), (math.nan, 8, 1e9, 0), (1, 8, math.nan, 0)]
+)
 def test_what_makes_no_sense_is_refused(bad):
     with pytest.raises(Refused):
         transfer_s(Kind.ALL_REDUCE, *bad)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.cost import vector
+from workbench.cost import kernels, vector
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced, products
 from workbench.cost.pack import Cards
@@ -23,6 +23,7 @@ PASSES = {
     Kind.CONV_BACKWARD: (DATA, WEIGHT),
 }
 WINOGRAD_DTYPES = ("fp32", "fp16", "bf16", "tf32")
+CHANNELS = 32.0  # output channels a Winograd kernel works on together
 INPUT_ADDS, OUTPUT_ADDS = 32.0, 24.0  # vector additions a 4x4 input tile and channel, a 2x2 output tile and filter
 
 
@@ -81,14 +82,23 @@ def convolution(dims: np.ndarray, which: str, size: np.ndarray, column: np.ndarr
 def _winograd(
     outputs: np.ndarray, c: np.ndarray, k: np.ndarray, operand: np.ndarray, total: np.ndarray, which: str, column: np.ndarray, cards: Cards
 ) -> Priced:
+    """Price F(2x2, 3x3): one kernel where the vector unit multiplies, else transforms, products and inverse as kernels of their own.
+
+    A matrix unit takes its operands from memory, so there the transformed tiles are written and read once each.
+    """
     tiles = np.ceil(outputs / 4.0)
-    inner, outer = (c, k) if which == FORWARD else (k, c)
+    inner, outer = (c, np.ceil(k / CHANNELS) * CHANNELS) if which == FORWARD else (k, np.ceil(c / CHANNELS) * CHANNELS)
     shape = np.stack((np.full_like(tiles, 16.0), tiles, outer, inner), axis=1)
     out, _ = products(shape, operand, column, cards, total)
     adds = tiles * (INPUT_ADDS * inner + OUTPUT_ADDS * outer)
     transform = adds[:, None] / cards.vector_rate[:, column].T
+    apart = cards.matrix[:, column, kernels.IS_VECTOR].T == 0.0
+    traffic = np.where(apart, 2.0 * (16.0 * tiles * (inner + outer) * operand[:, 0])[:, None], 0.0)
+    moving = traffic / cards.memory_rate[:, column].T + np.where(apart, 2.0 * cards.launch[:, column].T, 0.0)
     out.resource[..., Bound.VECTOR] += transform
-    out.seconds[:] += transform
+    out.resource[..., Bound.MEMORY] += moving
+    out.level[..., 2] += traffic
+    out.seconds[:] += np.where(apart, np.maximum(transform, moving), transform)
     return out
 
 

@@ -18,7 +18,13 @@ __all__ = ["Field", "NpuSpec", "catalogue", "detect", "load_npu"]
 
 
 def catalogue() -> tuple[str, ...]:
-    """Return the names of the cards that come with the workbench, sorted."""
+    """Return the names of the cards that come with the workbench.
+
+    Returns
+    -------
+    tuple of str
+        Sorted.
+    """
     return tuple(sorted(path.stem for path in data_path("npu").glob("*.yaml")))
 
 
