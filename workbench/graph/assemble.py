@@ -13,7 +13,23 @@ from workbench.graph.steps import Marks
 
 
 def assemble(nodes: Nodes, edges: Edges, marks: Marks, measured: np.ndarray, complete: np.ndarray, notes: tuple[Note, ...]) -> Graph:
-    """Order the nodes, give every edge its lag, and freeze the result."""
+    """Order the nodes, give every edge its lag, and freeze the result.
+
+    Parameters
+    ----------
+    nodes : Nodes
+    edges : Edges
+        In building order of nodes, as the rules found them.
+    marks : Marks
+    measured : float64 [S] [s]
+        Recorded steps.
+    complete : bool [S]
+    notes : tuple of Note
+
+    Returns
+    -------
+    Graph
+    """
     edges, sequence, more = _ordered(nodes, edges)
     position = np.empty(len(nodes), dtype=np.int32)
     position[sequence] = np.arange(len(nodes), dtype=np.int32)

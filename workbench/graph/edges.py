@@ -51,9 +51,17 @@ class Latest:
 def collect(
     rows: Rows, links: Links, queue: Queue, waits: HostWaits, events: EventEdges, host: HostNodes, marks: Marks, nodes: Nodes
 ) -> tuple[Edges, list[Note]]:
-    """Return the edges of every rule that the recorded times do not contradict, in building order of nodes."""
+    """Return the edges of every rule that the recorded times do not contradict, in building order of nodes.
+
+    Parameters
+    ----------
+    rows, links, queue, waits, events, host, marks
+        What the rules before this one found.
+    nodes : Nodes
+        All nodes, in the order the edges refer to.
+    """
     latest = Latest(host, rows)
-    launch, notes = launch_edges(links, host, nodes, rows, latest)
+    launch, notes = _launch_edges(links, host, nodes, rows, latest)
     dev = nodes.first_device
     parts = [
         program_edges(host, nodes),
@@ -65,7 +73,7 @@ def collect(
         (waits.device + dev, host.wait_node[waits.call] + nodes.first_host, waits.kind),
         queue_edges(rows, queue, host, nodes),
         orphan_edges(rows, links, nodes, latest),
-        mark_edges(host, marks, nodes, latest, rows),
+        _mark_edges(host, marks, nodes, latest, rows),
     ]
     edges = Edges.join(parts)
     # negative lags: work that outlasts, by the noise of the clocks, a call known to wait for it; overlaps on a stream
@@ -115,7 +123,7 @@ def handover_edges(host: HostNodes) -> Part:
     return np.array(source, dtype=np.int32), np.array(target, dtype=np.int32), EdgeKind.HANDOVER
 
 
-def launch_edges(links: Links, host: HostNodes, nodes: Nodes, rows: Rows, latest: Latest) -> tuple[Part, list[Note]]:
+def _launch_edges(links: Links, host: HostNodes, nodes: Nodes, rows: Rows, latest: Latest) -> tuple[Part, list[Note]]:
     """Launch call to device work; work that starts before its call hangs on what the thread had finished by then."""
     linked = np.flatnonzero(links.call >= 0)
     source = host.launch_node[links.call[linked]] + nodes.first_host
@@ -191,7 +199,7 @@ def orphan_edges(rows: Rows, links: Links, nodes: Nodes, latest: Latest) -> Part
     return np.concatenate(source), np.concatenate(target), EdgeKind.FALLBACK
 
 
-def mark_edges(host: HostNodes, marks: Marks, nodes: Nodes, latest: Latest, rows: Rows) -> Part:
+def _mark_edges(host: HostNodes, marks: Marks, nodes: Nodes, latest: Latest, rows: Rows) -> Part:
     """Marks outside their thread's sequence: after what the thread, or failing that the device, had finished by then.
 
     Without marks the one step ends with the last node of every thread and lane.

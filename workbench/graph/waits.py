@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,6 +14,14 @@ from workbench.graph.graph import EdgeKind
 from workbench.graph.links import Links
 from workbench.graph.rows import Rows
 from workbench.trace.trace import Category, Trace
+
+NOTES = MappingProxyType(
+    {
+        "sync-inferred": "synchronising calls without a record: what they wait for follows from launch order",
+        "clock-noise": "work that ends less than 0.1 ms after the call that waits for it: clocks of host and device differ",
+        "sync-contradicted": "work that outlasts the call said to wait for it: the latest work that had ended is used",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,9 @@ def host_waits(
 
     Parameters
     ----------
+    rows : Rows
+    links : Links
+    records : SyncRecords
     correlation : int64 [calls]
     blocking : bool [calls]
         Calls that return only when the work they launched is done.
@@ -105,56 +117,35 @@ def host_waits(
     }
     record_call = by_correlation(call_rank, correlation, rows.role == Call.RECORD)
     out: list[tuple[int, int, int]] = []
-    contradicted = inferred = noisy = 0
+    counts = dict.fromkeys(NOTES, 0)
     for i in np.flatnonzero(np.isin(rows.role, WAITING)).tolist():
         k = stated.get((int(call_rank[i]), int(correlation[i])), -1) if correlation[i] >= 0 else -1
         awaited, kind = _awaited(launched, rows, records, record_call, i, k, int(call_rank[i]))
-        inferred += kind == EdgeKind.SYNC_INFERRED and bool(awaited)
-        end = int(rows.calls.end[i])
+        counts["sync-inferred"] += kind == EdgeKind.SYNC_INFERRED and bool(awaited)
         for row in awaited:
-            late = int(rows.device.end[row]) > end
-            noise = late and rows.device.end[row] <= end + NOISE_NS and rows.device.start[row] < end
-            done = row if noise else launched.ended(row, end)
-            contradicted += done != row
-            noisy += noise
+            done = _within(launched, rows, row, int(rows.calls.end[i]), counts)
             if done >= 0:
                 out.append((i, done, kind))
     copies = np.flatnonzero(blocking & (links.last_row >= 0))
-    copies = copies[
-        (links.last[copies] <= rows.calls.end[copies] + NOISE_NS) & (rows.device.start[links.last_row[copies]] < rows.calls.end[copies])
-    ]
+    over = links.last[copies] - rows.calls.end[copies]
+    begun = rows.device.start[links.last_row[copies]] < rows.calls.end[copies] if len(copies) else np.zeros(0, dtype=bool)
+    copies, over = copies[(over <= NOISE_NS) & begun], over[(over <= NOISE_NS) & begun]
+    counts["clock-noise"] += int((over > 0).sum())
     out += [(int(i), int(links.last_row[i]), int(EdgeKind.SYNC)) for i in copies]
-    notes = []
-    if inferred:
-        notes.append(
-            Note(
-                "sync-inferred",
-                "host threads",
-                int(inferred),
-                "synchronising calls without a record: what they wait for follows from launch order",
-            )
-        )
-    noisy += int((links.last[copies] > rows.calls.end[copies]).sum())
-    if noisy:
-        notes.append(
-            Note(
-                "clock-noise",
-                "host threads",
-                noisy,
-                "work that ends less than 0.1 ms after the call that waits for it: clocks of host and device differ",
-            )
-        )
-    if contradicted:
-        notes.append(
-            Note(
-                "sync-contradicted",
-                "host threads",
-                int(contradicted),
-                "work that outlasts the call said to wait for it: the latest work that had ended is used",
-            )
-        )
     table = np.array(out, dtype=np.int64).reshape(-1, 3)
+    notes = [Note(code, "host threads", count, NOTES[code]) for code, count in counts.items() if count]
     return HostWaits(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8)), notes
+
+
+def _within(launched: Launched, rows: Rows, row: int, end: int, counts: dict[str, int]) -> int:
+    """Return the awaited row if it ends by the call's end (or a clock's noise after it), else the latest on its lane that does; count which."""
+    dev = rows.device
+    late = int(dev.end[row]) > end
+    if late and dev.end[row] <= end + NOISE_NS and dev.start[row] < end:
+        counts["clock-noise"] += 1
+        return row
+    counts["sync-contradicted"] += late
+    return launched.ended(row, end)
 
 
 def by_correlation(rank: np.ndarray, correlation: np.ndarray, mask: np.ndarray) -> dict[tuple[int, int], int]:
