@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench.trace import kernels
 from workbench.trace.comm import comm, comm_by_name
+from workbench.trace.part import group
 from workbench.trace.trace import DEVICE_WORK, HOST_CALLS, Category, Trace
 
 Facts = dict[str, object]
@@ -142,15 +143,15 @@ class _File:
         device = np.flatnonzero(self.work & (correlation >= 0))
         host = np.flatnonzero(np.isin(self.category, HOST_CALLS) & (correlation >= 0))
         both = np.concatenate((device, host))
-        group, first = kernels.group(self.rank[both], correlation[both], correlation[both])
-        on_device = np.bincount(group[: len(device)], minlength=len(first))
-        on_host = np.bincount(group[len(device) :], minlength=len(first))
+        member, first = group(self.rank[both], correlation[both])
+        on_device = np.bincount(member[: len(device)], minlength=len(first))
+        on_host = np.bincount(member[len(device) :], minlength=len(first))
         launch = np.full(len(first), np.iinfo(np.int64).min)
-        np.maximum.at(launch, group[len(device) :], self.start[host])
-        early = self.start[device] < launch[group[: len(device)]]
+        np.maximum.at(launch, member[len(device) :], self.start[host])
+        early = self.start[device] < launch[member[: len(device)]]
         return {
             "gpu_with_correlation": len(device),
-            "gpu_matched_to_runtime": int((on_host[group[: len(device)]] > 0).sum()),
+            "gpu_matched_to_runtime": int((on_host[member[: len(device)]] > 0).sum()),
             "distinct_gpu_correlations": int((on_device > 0).sum()),
             "runtime_dup_correlations": int((on_host > 1).sum()),
             "max_gpu_events_per_correlation": int(on_device.max()) if len(on_device) else 0,
@@ -162,7 +163,7 @@ class _File:
         missing = np.iinfo(np.int64).min
         device = self.trace.integer_arg("device", missing)[self.rows][self.work]
         stream = self.trace.integer_arg("stream", missing)[self.rows][self.work]
-        return kernels.group(self.rank[self.work], device, stream)
+        return group(self.rank[self.work], device, stream)
 
     def _per_stream(self) -> dict[str, dict[str, int]]:
         missing = np.iinfo(np.int64).min

@@ -7,38 +7,26 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def group(a, b, c):
-    """Number the distinct rows (a[i], b[i], c[i]) by first appearance.
+def group_into(a, b, c, table, first, out):
+    """Number the distinct rows (a[i], b[i], c[i]) by first appearance; return how many, or -1 if ``first`` is too short.
 
-    Returns
-    -------
-    group : int32 [N]
-    first : int64 [G], the first row of each group
+    Parameters
+    ----------
+    a, b, c : int64 [N]
+    table : int32, all -1, at least twice as long as ``first``, a power of two
+    first : int64, becomes the first row of each group
+    out : int32 [N], becomes the group of each row
     """
-    n = len(a)
-    size = 64
-    table = np.full(size, -1, np.int32)
-    first = np.empty(32, np.int64)
-    out = np.empty(n, np.int32)
     count = 0
-    for i in range(n):
+    for i in range(len(a)):
         slot = _slot(a, b, c, i, first, table)
-        g = table[slot]
-        if g < 0:
-            if 2 * count >= size:
-                size *= 4
-                table = np.full(size, -1, np.int32)
-                grown = np.empty(size // 2, np.int64)
-                grown[:count] = first[:count]
-                first = grown
-                for k in range(count):
-                    table[_slot(a, b, c, first[k], first, table)] = k
-                slot = _slot(a, b, c, i, first, table)
-            g = count
-            table[slot], first[count] = g, i
+        if table[slot] < 0:
+            if count == len(first):
+                return -1
+            table[slot], first[count] = count, i
             count += 1
-        out[i] = g
-    return out, first[:count].copy()
+        out[i] = table[slot]
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -62,14 +50,15 @@ def arguments_by_key(event, key, value, is_text, keys):
 
     Returns
     -------
-    start, stop : int64 [keys], the range of each key
+    start, stop : int64 [keys + 1], [keys]: the range of each key
     event, value, is_text : the sorted rows
     """
-    start = np.zeros(keys + 1, np.int64)
+    start, stop = np.zeros(keys + 1, np.int64), np.empty(keys, np.int64)
     for i in range(len(key)):
         start[key[i] + 1] += 1
-    start = np.cumsum(start)
-    stop = start[:keys].copy()
+    for k in range(keys):
+        stop[k] = start[k]
+        start[k + 1] += start[k]
     event_out, value_out, text_out = np.empty_like(event), np.empty_like(value), np.empty_like(is_text)
     for i in range(len(key)):
         k = key[i]
@@ -79,7 +68,7 @@ def arguments_by_key(event, key, value, is_text, keys):
         else:
             stop[k] += 1
         event_out[at], value_out[at], text_out[at] = event[i], value[i], is_text[i]
-    return start[:keys].copy(), stop, event_out, value_out, text_out
+    return start, stop, event_out, value_out, text_out
 
 
 @njit(cache=True, nogil=True)
@@ -120,22 +109,6 @@ def nest(order, track, start, dur, loose):
             stack[depth], end[depth] = i, stop
             depth += 1
     return parent
-
-
-@njit(cache=True, nogil=True)
-def union_ns(start, stop):
-    """Return the length [ns] of the union of intervals sorted by start."""
-    total, until = np.int64(0), np.int64(-9223372036854775808)
-    for i in range(len(start)):
-        if stop[i] <= start[i]:
-            continue
-        if start[i] >= until:
-            total += stop[i] - start[i]
-            until = stop[i]
-        elif stop[i] > until:
-            total += stop[i] - until
-            until = stop[i]
-    return total
 
 
 @njit(cache=True, nogil=True)

@@ -18,7 +18,7 @@ from workbench.trace.inner_ranks import split_ranks
 from workbench.trace.kernels_json import Columns
 from workbench.trace.lanes import Lanes, lanes_of
 from workbench.trace.nesting import nesting
-from workbench.trace.part import Part, frozen, numbers
+from workbench.trace.part import Part, frozen, group, numbers
 from workbench.trace.scanner import Records
 from workbench.trace.trace import ArgColumn, Category, Events, Flows
 
@@ -176,7 +176,7 @@ def _counts(records: Records) -> dict[str, int]:
     counts |= {f"ph:{ph}": n for ph, n in records.phases.items()}
     for i, n in zip(*np.unique(c.cat, return_counts=True), strict=True):
         counts[f"cat:{strings[i]}"] = int(n)
-    groups, first = kernels.group(f.cat, f.phase, f.phase)
+    groups, first = group(f.cat, f.phase)
     for n, i in zip(np.bincount(groups, minlength=len(first)), first, strict=True):
         counts[f"flow:{strings[f.cat[i]]}:{chr(f.phase[i])}"] = int(n)
     return counts

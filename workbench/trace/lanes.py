@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.trace import kernels
-from workbench.trace.part import numbers
+from workbench.trace.part import group, numbers
 from workbench.trace.scanner import Records
 from workbench.trace.trace import DEVICE_WORK, ArgColumn, Category, Track
 
@@ -50,7 +49,7 @@ def lanes_of(records: Records, category: np.ndarray, args: Mapping[str, ArgColum
     device = np.where(work, numbers(args.get("device"), strings, count), -1)
     stream = np.where(work, numbers(args.get("stream"), strings, count), -1)
     pid, tid = np.concatenate((c.pid, f.pid)), np.concatenate((c.tid, f.tid))
-    base, first = kernels.group(pid, tid, tid)
+    base, first = group(pid, tid)
     kinds = np.zeros((len(first), len(Category)), bool)
     kinds[base[:count], category] = True
     names = _names(records)
@@ -74,7 +73,7 @@ def _split(
     part = base.copy()
     owner, pair = list(range(bases)), [(-1, -1)] * bases
     rows = np.flatnonzero(work)
-    groups, first = kernels.group(base[rows], device[rows], stream[rows])
+    groups, first = group(base[rows], device[rows], stream[rows])
     taken, place = set(), np.empty(len(first), np.int32)
     for g in sorted(range(len(first)), key=lambda g: (device[rows[first[g]]], stream[rows[first[g]]])):
         row = rows[first[g]]
@@ -96,7 +95,7 @@ def _names(records: Records) -> Names:
     """Return {(kind, pid, tid): name}; the first name given wins, process names have tid ""."""
     m, strings = records.metas, records.strings
     names: Names = {}
-    _, first = kernels.group(m.what, m.pid, m.tid)
+    _, first = group(m.what, m.pid, m.tid)
     for i in first:
         what = strings[m.what[i]]
         tid = strings[m.tid[i]] if what == "thread_name" else ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from workbench.errors import Note
+from workbench.trace import kernels
 from workbench.trace.trace import ArgColumn, Events, Flows, Track
 
 
@@ -46,6 +47,24 @@ def frozen(array: np.ndarray) -> np.ndarray:
     """Return the array, made read-only."""
     array.flags.writeable = False
     return array
+
+
+def group(a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Number the distinct rows of two or three integer columns by first appearance.
+
+    Returns
+    -------
+    group : int32 [N]
+    first : int64 [G], the first row of each group
+    """
+    columns = [np.ascontiguousarray(x, np.int64) for x in (a, b, b if c is None else c)]
+    out, size = np.empty(len(a), np.int32), 256
+    while True:
+        first = np.zeros(size, np.int64)
+        count = kernels.group_into(*columns, np.full(2 * size, -1, np.int32), first, out)
+        if count >= 0:
+            return out, first[:count]
+        size *= 8
 
 
 def numbers(column: ArgColumn | None, strings: list[str], count: int, default: int = -1) -> np.ndarray:
