@@ -32,7 +32,7 @@ _DEFINITIONS = (
     "clk = [cycle]",
     "joule = [energy] = J",
     "watt = joule / second = W",
-    "FLOP = [operation] = FLOP",
+    "FLOP = [operation]",
     "OP = FLOP",
     "MAC = 2 * FLOP",
 )  # fmt: skip

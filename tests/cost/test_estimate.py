@@ -102,7 +102,31 @@ def test_winograd_pays_for_many_channels_only():
     macs = 32 * 28 * 28 * 512 * 512 * 9
     direct = 2 * macs / spec.peak_flops("fp32")
     assert direct / 2.25 < cost.seconds[0, 0] < direct / spec.calibration["fp32"].compute
+    assert cost.seconds[0, 0] > direct / 2.25
     assert cost.seconds[1, 0] > direct / 4  # stride 2: a quarter of the outputs, no Winograd
+
+
+def test_a_layer_faster_than_its_flops_says_why():
+    """Stated FLOPs are those of the direct algorithm; only Winograd may lie above the peak, and it is noted."""
+    spec = load_npu("v100-sxm2-32gb")
+    wide = (32, 512, 28, 28, 512, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+    flops = 2.0 * 32 * 28 * 28 * 512 * 512 * 9
+    cost = estimate(table([(Kind.CONV_FORWARD, Dtype.FP32, wide)], flops=[flops]), [spec])
+    assert cost.seconds[0, 0] < flops / spec.peak_flops("fp32")
+    assert "Winograd" in cost.reasons[cost.note_code[0]]
+
+
+@given(
+    st.integers(1, 64), st.integers(1, 32), st.integers(1, 4096), st.integers(1, 8192), st.sampled_from([64, 128, 256]),
+    st.booleans(), st.sampled_from(["h100-sxm", "npu-x"]),
+)  # fmt: skip
+def test_attention_stays_under_its_roofs(batch, heads, queries, keys, head, backward, name):
+    spec = load_npu(name)
+    kind = Kind.ATTENTION_BACKWARD if backward else Kind.ATTENTION_FORWARD
+    flops = (4.0 if backward else 2.0) * batch * heads * queries * keys * 2 * head
+    cost = estimate(table([(kind, Dtype.BF16, (batch, heads, heads, queries, keys, head, head, 0, 0))], flops=[flops]), [spec])
+    assert cost.seconds[0, 0] >= flops / spec.peak_flops("bf16")
+    assert cost.seconds[0, 0] >= 2.0 * batch * heads * 2 * head * (queries + keys) / spec.bandwidth("hbm")
 
 
 def test_collectives_are_left_to_the_network():

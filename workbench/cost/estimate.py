@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.cost import attention, convolution, matrix, vector
+from workbench.cost import attention, convolution, kernels, matrix, vector
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.errors import relative_error
 from workbench.cost.matrix import Priced
@@ -72,6 +72,7 @@ def estimate(
     seconds, low, high = priced.seconds.copy(), priced.seconds / (1.0 + error), priced.seconds * (1.0 + error)
     evidence = np.where(modelled, Evidence.MODEL, Evidence.SCALED).astype(np.int8)
     note_code, reasons = _substitutions(table, cards, column)
+    _note_transforms(table, cards, column, priced.seconds, note_code, reasons)
     own = pack([source], cards.dtypes) if source is not None else None
     if anchored and own is not None:
         ratio = priced.seconds / model(table, own, column).seconds
@@ -207,6 +208,24 @@ def _substitutions(table: OpTable, cards: Cards, column: np.ndarray) -> tuple[np
                 codes[rows] = len(reasons)
                 reasons.append(f"{spec.name} has no {dtype} matrix rate: priced as {names[d]}, without the casts")
     return codes, reasons
+
+
+def _note_transforms(
+    table: OpTable, cards: Cards, column: np.ndarray, seconds: np.ndarray, note_code: np.ndarray, reasons: list[str]
+) -> None:
+    """Say of convolutions faster than their stated FLOPs allow that a transform algorithm is why."""
+    rows = np.isin(table.kind, tuple(convolution.PASSES))
+    if not rows.any():
+        return
+    card = cards.matrix[:, column[rows]]
+    direct = table.flops[rows] / (2.0 * card[..., kernels.CORES] * card[..., kernels.CLOCK] * np.maximum(card[..., kernels.MACS], 1.0))
+    fast = np.zeros(len(table), dtype=bool)
+    fast[rows] = (direct > seconds[rows].T).any(axis=0)
+    if (fast & (note_code == 0)).any():
+        note_code[fast & (note_code == 0)] = len(reasons)
+        reasons.append(
+            "priced as Winograd F(2x2, 3x3), which needs 2.25 times fewer products than the stated FLOPs of the direct algorithm"
+        )
 
 
 def _bound(resource: np.ndarray, evidence: np.ndarray, collective: np.ndarray) -> np.ndarray:

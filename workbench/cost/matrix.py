@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +11,8 @@ import numpy as np
 from workbench.cost import kernels
 from workbench.cost.cost import Bound
 from workbench.cost.pack import Cards
+
+PARALLEL_FROM = 4096  # products x cards from which threads pay (the kernel releases the interpreter lock)
 
 
 @dataclass(frozen=True)
@@ -65,9 +69,21 @@ def products(
     if total is None:
         total = np.stack((batch * m * k, batch * k * n, batch * m * n), axis=1) * operand
     out, choice = empty(rows, size), np.zeros((rows, size, 3))
-    kernels.tile_rows(
+    arrays = (
         shape, operand, np.ascontiguousarray(total, dtype=np.float64), np.tile(np.asarray(copies, dtype=np.float64), (rows, 1)),
-        np.ascontiguousarray(column, dtype=np.int64), cards.matrix, np.asarray(tile or (0, 0, 0), dtype=np.float64),
-        out.seconds, out.resource, out.level, choice,
+        np.ascontiguousarray(column, dtype=np.int64), out.seconds, out.resource, out.level, choice,
     )  # fmt: skip
+    fixed = np.asarray(tile or (0, 0, 0), dtype=np.float64)
+
+    def block(part: slice) -> None:
+        first, second, third, fourth, fifth, *results = (array[part] for array in arrays)
+        kernels.tile_rows(first, second, third, fourth, fifth, cards.matrix, fixed, *results)
+
+    threads = min(os.cpu_count() or 1, 8)
+    if rows * size < PARALLEL_FROM or threads == 1:
+        block(slice(0, rows))
+        return out, choice
+    step = max(1, -(-rows // (4 * threads)))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(block, [slice(begin, begin + step) for begin in range(0, rows, step)]))
     return out, choice

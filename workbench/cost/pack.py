@@ -89,8 +89,8 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
             memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * STREAM_MEMORY
             launch[s, d] = min(scalars[2], spec.runtime.launch_overhead)
         runs_as.append(tuple(names))
-    names = ("cores", "shared_rate", "softmax_rate", "special_rate", "latency", "row_room", "norm_room", "host_rate", "host_latency")
-    rest_by_name = dict(zip(names, per_card, strict=True))
+    kept = ("cores", "shared_rate", "softmax_rate", "special_rate", "latency", "row_room", "norm_room", "host_rate", "host_latency")
+    rest_by_name = dict(zip(kept, per_card, strict=True))
     return Cards(
         tuple(specs), tuple(dtypes), tuple(runs_as), matrix=matrix, vector_rate=vector, memory_rate=memory, launch=launch, **rest_by_name
     )
