@@ -34,7 +34,7 @@ def _steps(prediction: Prediction) -> list[Note]:
         text = "launches without device work: the step is incomplete and left out of the median"
         out.append(Note("incomplete-step", f"step {names}", int((~complete).sum()), text))
     typical = np.median(steps[complete]) if complete.any() else np.median(steps)
-    far = np.flatnonzero(np.abs(steps - typical) > OUTLIER * typical) if len(steps) > 2 else []
+    far: list[int] = list(np.flatnonzero(np.abs(steps - typical) > OUTLIER * typical)) if len(steps) > 2 else []
     out.extend(
         Note("outlier-step", f"step {numbers[i]}", 1, f"{steps[i] * 1e3:.3f} ms, {steps[i] / typical - 1:+.0%} from the median step")
         for i in far
@@ -47,9 +47,7 @@ def _source(prediction: Prediction) -> list[Note]:
         return []
     devices = [name for rank in prediction.scenario.workload.trace.ranks for name in dict.fromkeys(rank.devices) if name]
     where = ", ".join(devices) or "the recording"
-    text = (
-        "the card the recording was made on is not known: operators without a model are bounded by ratios to nothing and kept as measured"
-    )
+    text = "the card the recording was made on is not known: operators without a model keep their recorded time"
     return [Note("source-unknown", where, 1, text, "name it with --source")]
 
 
@@ -91,9 +89,8 @@ def _roof(prediction: Prediction) -> list[Note]:
     source = prediction.scenario.source
     if source is None:
         return []
-    names = [Dtype(dtype).name.lower() for dtype in prediction.table.dtype]
-    peaks = sorted((roof.name.partition(" ")[2], roof.value) for roof in roofs(source) if roof.unit)  # the last of a dtype is its highest
-    peak = np.array([dict(peaks).get(name, 0.0) for name in names])
+    highest = dict(sorted((roof.name.partition(" ")[2], roof.value) for roof in roofs(source) if roof.unit))  # the last of a dtype wins
+    peak = np.array([highest.get(Dtype(dtype).name.lower(), 0.0) for dtype in prediction.table.dtype])
     needed = np.divide(prediction.table.flops, peak, out=np.zeros_like(peak), where=peak > 0)
     fast = (prediction.table.measured_s > 0) & (needed > 1.02 * prediction.table.measured_s)
     if not fast.any():
@@ -101,5 +98,5 @@ def _roof(prediction: Prediction) -> list[Note]:
     totals = row_totals(prediction.graph, len(prediction.table), prediction.graph.measured_s)
     rows = np.flatnonzero(fast)[np.argsort(-totals[fast])]
     names = ", ".join(dict.fromkeys(prediction.table.name[row] for row in rows[:3]))
-    text = f"recorded faster than {source.name} can compute at its peak: the recorded dtype or shapes are not what ran"
+    text = f"recorded faster than {source.name} can compute at its peak: a fast algorithm (Winograd), or not the dtype or shapes that ran"
     return [Note("faster-than-roof", names, len(rows), text)]

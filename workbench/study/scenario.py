@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from workbench.cost.vendor import VendorTimes
 from workbench.errors import Refused
@@ -60,14 +61,16 @@ class Scenario:
         for path, value in changes.items():
             head, _, tail = path.partition(".")
             if not tail and head in FIELDS:
-                out = replace(out, **{head: value})  # type: ignore[arg-type]
+                field_value: dict[str, Any] = {head: value}
+                out = replace(out, **field_value)
                 continue
             spec = getattr(out, head, None)
             if head not in ("npu", "source") or not isinstance(spec, NpuSpec):
                 raise Refused(
                     path, "no such field in this scenario", f"use one of {', '.join(FIELDS)}, or npu.<path> after choosing a card"
                 )
-            out = replace(out, **{head: spec.with_({tail: value})})
+            changed: dict[str, Any] = {head: spec.with_({tail: value})}
+            out = replace(out, **changed)
         return out
 
     @property
