@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.graph.made import US, Built, built, check_invariants, identity_error
+from workbench.errors import WorkbenchError
 from workbench.graph.graph import DEVICE_KINDS, EdgeKind, NodeKind
 from workbench.replay.account import account
 from workbench.trace.open import open_trace
@@ -173,3 +174,23 @@ def test_synchronisation_records_are_not_work(shared: Path) -> None:
     parts = account(b.graph, b.timeline)
     found = [v[0] / US for v in (parts.compute_s, parts.communication_s, parts.exposed_communication_s, parts.idle_s)]
     assert found == pytest.approx([100, 300, 300, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["meta_only", "empty_events"])
+def test_nothing_to_replay_is_refused(shared: Path, name: str) -> None:
+    with pytest.raises(WorkbenchError, match=r"no operators|no events|empty"):
+        case(shared, name)
+
+
+def test_every_file_is_refused_or_replayed(shared: Path) -> None:
+    """No input of the cases gives anything but an error with a remedy, or a graph that replays its own steps."""
+    replayed = 0
+    for path in sorted([*(shared / "cases" / "traces").glob("*json*"), *(shared / "cases" / "field").glob("*.json")]):
+        try:
+            b = built(open_trace([path]))
+        except WorkbenchError:
+            continue
+        check_invariants(b.graph)
+        np.testing.assert_allclose(b.timeline.step_s, b.graph.measured_step_s, rtol=1e-9)
+        replayed += 1
+    assert replayed > 35

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.errors import Note
+from workbench.errors import Note, Refused
 from workbench.graph.assemble import assemble
 from workbench.graph.blocking import blocking_calls, launch_queue
 from workbench.graph.edges import collect
@@ -34,6 +34,11 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     graph : Graph
     table : OpTable
 
+    Raises
+    ------
+    Refused
+        Nothing to replay: no operators, calls or device work.
+
     Notes
     -----
     Measured durations replayed on the graph give the recorded steps. No node keeps a recorded time.
@@ -41,6 +46,11 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     recorded = set(trace.notes)
     trace = clean(trace)
     rows = select(trace)
+    if not (len(rows.calls.start) or len(rows.ops.start) or len(rows.device.start)):
+        where = trace.ranks[0].path if trace.ranks else "trace"
+        raise Refused(
+            where, "the recording holds no operators, runtime calls or device work", "record with activities CPU and CUDA switched on"
+        )
     correlation = trace.events.correlation[rows.calls.event]
     links = link(rows, rows.thread_rank[rows.calls.thread], correlation)
     records = sync_records(trace, rows.origin)

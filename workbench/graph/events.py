@@ -130,11 +130,10 @@ def _unrecorded(rows: Rows, links: Links, launched: Launched, told: set[int]) ->
         lanes = launched.lanes(rank)
         anyone = linked[rows.lane_rank[dev.lane[linked]] == rank]
         all_at, thread = calls.start[links.call[anyone]], calls.thread[links.call[anyone]]
-        of_thread = {t: anyone[thread == t] for t in np.unique(calls.thread[waits]).tolist()}
+        of_thread = {t: (anyone[thread == t], all_at[thread == t]) for t in np.unique(calls.thread[waits]).tolist()}
         for w in waits:
-            own = of_thread[int(calls.thread[w])]
             moment = int(calls.start[w])
-            target = _next_launched(own, calls.start[links.call[own]], anyone, all_at, moment)
+            target = _next_launched(*of_thread[int(calls.thread[w])], anyone, all_at, moment)
             given = [launched.last(lane, moment) for lane in lanes if target >= 0 and lane != dev.lane[target]]
             ended = [row for row in given if row >= 0 and dev.end[row] <= dev.start[target]]
             if not ended:
