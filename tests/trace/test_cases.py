@@ -11,6 +11,7 @@ from workbench.errors import Refused, UnreadableInput
 from workbench.trace.clean import clean
 from workbench.trace.facts import facts
 from workbench.trace.open import open_trace
+from workbench.trace.steps import complete_steps
 from workbench.trace.trace import Category, Trace
 
 
@@ -255,6 +256,16 @@ def test_communication_by_arguments_then_names(field: Path) -> None:
     path = str(field / "09_comm_names.json")
     found = facts(open_trace(path))[path]
     assert (found["comm_kernels_by_args"], found["comm_ns_by_args"], found["compute_ns_by_args"]) == (5, 500_000, 100_000)
+
+
+def test_steps_that_lost_their_kernels_are_named(field: Path, shared: Path) -> None:
+    """The exporter stopped at its cap: of three steps the last has launches without kernels."""
+    trace = open_trace(field / "03_event_cap.json")
+    assert trace.steps.number.tolist() == [0, 1, 2]
+    assert complete_steps(trace).tolist() == [True, True, False]
+    note = next(n for n in trace.notes if n.code == "incomplete-step")
+    assert (note.count, "step 2 " in note.text) == (1, True)
+    assert complete_steps(open_trace(shared / "traces" / "a100_ddp_six_steps.json.gz")).all()
 
 
 def test_odd_records_are_accepted_and_counted(field: Path) -> None:

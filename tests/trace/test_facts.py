@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.trace.reference import read, same_argument, shown
 from workbench.trace.facts import facts as facts_of
 from workbench.trace.open import open_trace
 
@@ -49,3 +51,37 @@ def test_communication_of_the_traces_is_the_same_by_name_and_by_arguments(shared
     found = facts_of(open_trace(path))[path]
     assert found["comm_kernels_by_args"] == found["comm_kernels"] == 60
     assert found["exposed_comm_ns_by_args"] == found["exposed_comm_ns"]
+
+
+@pytest.mark.parametrize(
+    "name", ["cpu_only.json.gz", "a100_alexnet.json.gz", "mi300x_compiled_triton.json.gz", "ascend/trace_view.json.gz"]
+)
+def test_columns_and_arguments_are_what_python_reads(name: str, shared: Path) -> None:
+    """Every event, every argument, against Python's json and decimal."""
+    path = shared / "traces" / name
+    got, want = shown(open_trace(path)), read(gzip.decompress(path.read_bytes()).decode())
+    assert len(got) == len(want)
+    for a, b in zip(got, want, strict=True):
+        assert {k: v for k, v in a.items() if k != "args"} == {k: v for k, v in b.items() if k != "args"}
+        assert a["args"].keys() == b["args"].keys()
+        assert all(same_argument(a["args"][key], b["args"][key]) for key in b["args"])
+
+
+@pytest.mark.parametrize("name", ["xla/gpu_worker.trace.json.gz", "xla/jax_conv_mi300x.trace.json.gz"])
+def test_device_rows_of_other_producers_are_found_by_their_lanes(name: str, shared: Path, facts: dict[str, Any]) -> None:
+    """Rows without categories: the streams of each device are work, their summaries ("XLA Ops", "Steps") are not."""
+    trace = open_trace(shared / "traces" / name)
+    work = trace.is_device_work
+    got: dict[str, dict[str, int]] = {}
+    for i, track in enumerate(trace.tracks):
+        mine = work & (trace.events.track == i)
+        if mine.any():
+            got[f"GPU:{track.device}|{track.label}"] = {"n": int(mine.sum()), "dur_ns": int(trace.events.dur_ns[mine].sum())}
+    assert got == {key: row for key, row in facts["traces"][name]["rows"].items() if "|Stream" in key}
+
+
+def test_rows_of_an_ascend_stream(shared: Path, facts: dict[str, Any]) -> None:
+    path = str(shared / "traces" / "ascend" / "trace_view.json.gz")
+    found, want = facts_of(open_trace(path))[path], facts["traces"]["ascend/trace_view.json.gz"]
+    got = [found[key] for key in ("gpu_events", "busy_ns", "gpu_span_ns", "total_gpu_dur_ns", "flows")]
+    assert got == [want[key] for key in ("npu_rows", "npu_union_ns", "npu_span_ns", "npu_dur_sum_ns", "flows")]

@@ -167,6 +167,7 @@ def _identity(part: Part, records: Records) -> None:
 
 
 def _count(value: object) -> int | None:
+    value = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else value
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
 
 

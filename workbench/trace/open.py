@@ -16,6 +16,7 @@ from workbench.trace.merge import merge
 from workbench.trace.part import Part
 from workbench.trace.scanner import Records, Scanner
 from workbench.trace.source import Source
+from workbench.trace.steps import incomplete_notes
 from workbench.trace.trace import Trace
 from workbench.trace.window import CHUNK
 
@@ -62,7 +63,7 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     found = _ranks(parts, ranks)
     digest = parts[0].digest if len(parts) == 1 and ranks is None else _digest(parts, found)
     trace = merge(parts, found, stated, digest)
-    return replace(trace, notes=(*trace.notes, *notes_of(trace, faults(trace))))
+    return replace(trace, notes=(*trace.notes, *notes_of(trace, faults(trace)), *incomplete_notes(trace)))
 
 
 def _read(path: Path, salvage: bool, chunk: int) -> Part:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.trace.part import frozen
-from workbench.trace.trace import Category, Events, Steps, Track
+from workbench.errors import Note
+from workbench.trace.part import frozen, group
+from workbench.trace.trace import HOST_CALLS, Category, Events, Steps, Trace, Track
 
 STEP_NAME = re.compile(r"^ProfilerStep\s*#\s*(\d{1,18})\b")
 SOURCES = (Category.ANNOTATION, Category.CPU_OP, Category.OTHER)  # the first category that has marks is the one used
@@ -47,3 +48,41 @@ def _once(rows: np.ndarray, events: Events, number: dict[int, int]) -> list[int]
             kept.append(i)
         until[step] = max(stop, until.get(step, stop))
     return kept
+
+
+def complete_steps(trace: Trace) -> np.ndarray:
+    """Return which steps have their device work, bool [S].
+
+    A recording that stops at an event cap keeps the launches of its last steps but loses their kernels. A step is incomplete if
+    fewer than 9 in 10 of its launches have device work while another step of the rank does better. Launches are calls of a name
+    that starts device work anywhere in the trace.
+    """
+    e, steps = trace.events, trace.steps
+    rank_of = np.array([t.rank for t in trace.tracks], np.int64)
+    calls = np.flatnonzero(np.isin(e.category, HOST_CALLS) & (e.correlation >= 0))
+    work = np.flatnonzero(trace.is_device_work & (e.correlation >= 0))
+    both = np.concatenate((work, calls))
+    if not len(steps) or not len(calls) or not len(work):
+        return np.ones(len(steps), bool)
+    member, first = group(rank_of[e.track[both]], e.correlation[both])
+    has_work = np.bincount(member[: len(work)], minlength=len(first)) > 0
+    done = has_work[member[len(work) :]]
+    launches = np.isin(e.name[calls], np.unique(e.name[calls[done]]))
+    calls, done = calls[launches], done[launches]
+    share = np.ones(len(steps))
+    for s in range(len(steps)):
+        start, stop = steps.start_ns[s], steps.start_ns[s] + steps.dur_ns[s]
+        inside = (e.start_ns[calls] >= start) & (e.start_ns[calls] < stop) & (rank_of[e.track[calls]] == steps.rank[s])
+        share[s] = done[inside].mean() if inside.any() else 1.0
+    best = np.array([share[steps.rank == r].max() for r in steps.rank])
+    return (share >= 0.9) | (share >= best)
+
+
+def incomplete_notes(trace: Trace) -> list[Note]:
+    """Name the steps whose device work is missing."""
+    missing = np.flatnonzero(~complete_steps(trace))
+    if not len(missing):
+        return []
+    names = ", ".join(str(n) for n in trace.steps.number[missing])
+    text = f"launches of step {names} have no device work: the recording lost it; leave these steps out of averages"
+    return [Note("incomplete-step", ", ".join(trace.counts), len(missing), text, "record fewer steps, or raise the profiler's event cap")]
