@@ -143,20 +143,37 @@ def feasible(card, operand, tm, tn):
 
 @njit(cache=True, nogil=True)
 def lower_bound(card, shape, operand, total, resident, written, tm, tn):
-    """Seconds no split of this tile can undercut (perfect balance over the cores); prunes the search."""
+    """Seconds no split of this tile can undercut; prunes the search.
+
+    Unsplit, a core works through whole tiles; split, at best an even share of all of them, and pays the meeting of the parts.
+    """
     tiles = shape[0] * math.ceil(shape[1] / tm) * math.ceil(shape[2] / tn)
+    even = math.ceil(tiles / card[CORES]) if card[STATIC] > 0.0 else max(1.0, tiles / card[CORES])
+    whole = bound_of_share(card, shape, operand, total, resident, written, tm, tn, tiles, shape[3] * even, 0.0)
+    if card[SPLIT] == 0.0 or shape[3] < 2.0 * STEP_K:
+        return whole
+    most = min(MOST_SPLIT, shape[3] / STEP_K)
+    share = max(tiles / card[CORES], 1.0 / most) * shape[3]
+    sums = 16.0 * shape[0] * shape[1] * shape[2]
+    split = bound_of_share(card, shape, operand, total, resident, written, tm, tn, tiles, share, sums)
+    return min(whole, split + SPLIT_LATENCY * card[LATENCY_SHARED])
+
+
+@njit(cache=True, nogil=True)
+def bound_of_share(card, shape, operand, total, resident, written, tm, tn, tiles, share, sums):
+    """Seconds when the busiest core does ``share`` products of K a tile element [1] and ``sums`` bytes of partial sums move [B]."""
     latency = card[LATENCY_SHARED] + (0.0 if resident else card[LATENCY_MEMORY])
-    share = tiles * shape[3] / card[CORES]
     fresh = share * (tm * operand[0] + tn * operand[1])
+    moved = tiles * shape[3] * (tm * operand[0] + tn * operand[1]) / card[CAST] + sums
     compute = share * tm * tn / (card[MACS] * card[CLOCK] * card[ETA_COMPUTE])
     port = fresh / card[PORT]
-    shared = fresh * card[CORES] / (card[CAST] * card[RATE_SHARED]) + total[2] / card[RATE_WRITE]
+    shared = moved / card[RATE_SHARED] + total[2] / card[RATE_WRITE]
     memory = 0.0 if resident else total[0] + total[1] + (0.0 if written else total[2])
     memory /= card[RATE_MEMORY] * card[ETA_MEMORY]
     stall = max(fresh * latency / card[STAGING], share / max(STEP_K, card[QK]) * card[STEP] / card[CLOCK])
-    sums = compute * compute * compute * compute + port * port * port * port + shared * shared * shared * shared
-    sums += memory * memory * memory * memory + stall * stall * stall * stall
-    return card[LAUNCH] + latency + tm * tn * min(4.0, operand[2]) / card[PORT] + math.sqrt(math.sqrt(sums))
+    power = compute * compute * compute * compute + port * port * port * port + shared * shared * shared * shared
+    power += memory * memory * memory * memory + stall * stall * stall * stall
+    return card[LAUNCH] + latency + tm * tn * min(4.0, operand[2]) / card[PORT] + math.sqrt(math.sqrt(power))
 
 
 @njit(cache=True, nogil=True)
@@ -168,27 +185,30 @@ def search(card, shape, operand, total, resident, written, choice, part, bytes_)
     cols = tile_sizes(card[QN], shape[2], wide)
     trial_part = np.empty(6)
     trial_bytes = np.empty(3)
+    bounds = np.empty(rows * cols)
+    for i in range(rows):
+        for j in range(cols):
+            fits = i + j == 0 or feasible(card, operand, tall[i], wide[j])
+            bounds[i * cols + j] = lower_bound(card, shape, operand, total, resident, written, tall[i], wide[j]) if fits else math.inf
     best = math.inf
-    for i in range(rows - 1, -1, -1):
-        for j in range(cols - 1, -1, -1):
-            tm, tn = tall[i], wide[j]
-            if i + j > 0 and not feasible(card, operand, tm, tn):
-                continue
-            if lower_bound(card, shape, operand, total, resident, written, tm, tn) >= best:
-                continue
-            tiles = shape[0] * math.ceil(shape[1] / tm) * math.ceil(shape[2] / tn)
-            split = 1.0
-            while True:
-                t = evaluate(card, shape, operand, total, resident, written, tm, tn, split, trial_part, trial_bytes)
-                if t < best:
-                    best = t
-                    choice[0], choice[1], choice[2] = tm, tn, split
-                    part[:] = trial_part
-                    bytes_[:] = trial_bytes
-                split *= 2.0
-                if card[SPLIT] == 0.0 or split > MOST_SPLIT or shape[3] / split < STEP_K or tiles * split > 4.0 * card[CORES]:
-                    break
-    return best
+    while True:  # tiles in the order of their bounds, until no bound undercuts the best time
+        at = np.argmin(bounds)
+        if bounds[at] >= best:
+            return best
+        bounds[at] = math.inf
+        tm, tn = tall[at // cols], wide[at % cols]
+        tiles = shape[0] * math.ceil(shape[1] / tm) * math.ceil(shape[2] / tn)
+        split = 1.0
+        while True:
+            t = evaluate(card, shape, operand, total, resident, written, tm, tn, split, trial_part, trial_bytes)
+            if t < best:
+                best = t
+                choice[0], choice[1], choice[2] = tm, tn, split
+                part[:] = trial_part
+                bytes_[:] = trial_bytes
+            split *= 2.0
+            if card[SPLIT] == 0.0 or split > MOST_SPLIT or shape[3] / split < STEP_K or tiles * split > 4.0 * card[CORES]:
+                break
 
 
 @njit(cache=True, nogil=True)
