@@ -138,7 +138,7 @@ def host_waits(
 
 
 def _within(launched: Launched, rows: Rows, row: int, end: int, counts: dict[str, int]) -> int:
-    """Return the awaited row if it ends by the call's end (or a clock's noise after it); else the latest on its lane that does; count it."""
+    """Return the awaited row if it ends by the call's end or clock noise after it; else the latest on its lane that does; count it."""
     dev = rows.device
     late = int(dev.end[row]) > end
     if late and dev.end[row] <= end + NOISE_NS and dev.start[row] < end:
