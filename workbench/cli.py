@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,16 +29,20 @@ WIDTH = 100  # columns where the terminal does not say
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; whatever goes wrong is one line on stderr, never a traceback (``--debug`` shows it)."""
     code: object = 1
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a name this terminal has no letters for is no reason to stop
     try:
         code = cli.main(args=None if arguments is None else list(arguments), prog_name="workbench", standalone_mode=False)
         sys.stdout.flush()
     except WorkbenchError as fault:
         code = _fail(str(fault), fault.exit_code)
+    except click.exceptions.NoArgsIsHelpError as fault:
+        fault.show()
+        code = 2
     except click.ClickException as fault:
         context = getattr(fault, "ctx", None)
         where = context.command_path if context else "workbench"
-        what = " ".join(fault.format_message().split())
-        code = _fail(what if isinstance(fault, click.exceptions.NoArgsIsHelpError) else f"{where}: {what} (see {where} --help)", 2, fault)
+        code = _fail(f"{where}: {fault.format_message()} (see {where} --help)", 2)
     except (KeyboardInterrupt, click.Abort):
         code = _fail("workbench: interrupted (nothing was changed)", 1)
     except BrokenPipeError:  # the reader has seen enough
@@ -49,28 +55,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(text: str, code: int, usage: click.ClickException | None = None) -> int:
-    if isinstance(usage, click.exceptions.NoArgsIsHelpError):
-        usage.show()
-    else:
-        click.echo(f"error: {' '.join(text.split())}", err=True)
+def _fail(text: str, code: int) -> int:
+    click.echo(f"error: {' '.join(text.split())}", err=True)
     return code
 
 
 def _unexpected(fault: Exception) -> int:
+    text = f"workbench: {f'{type(fault).__name__}: {fault}'[:300]} (this is a bug: run again with --debug and report what it says)"
     if isinstance(fault, OSError):
-        return _fail(f"{fault.filename or 'output'}: {fault.strerror or fault} (check the path and the free space)", 1)
+        text = f"{fault.filename or 'output'}: {fault.strerror or fault} (check the path and the free space)"
     if isinstance(fault, MemoryError):
-        return _fail("workbench: not enough memory (use a shorter recording or a smaller sweep)", 1)
-    what = f"{type(fault).__name__}: {fault}"[:300]
-    return _fail(f"workbench: {what} (this is a bug: run again with --debug and report what it says)", 1)
+        text = "workbench: not enough memory (use a shorter recording or a smaller sweep)"
+    return _fail(text, 1)
 
 
 def _show(parts: Iterable[RenderableType]) -> None:
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", WIDTH))
-    console = Console(width=width, highlight=False, markup=False)
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    console = Console(width=None if known else WIDTH, highlight=False, markup=False)
     for part in parts:
         console.print(part)
 
@@ -114,11 +117,12 @@ def cli(debug: bool) -> None:
 @click.option("--ranks", metavar="R,R,...", help="Rank of every file, where the files do not say.")
 def inspect(traces: tuple[str, ...], as_json: bool, salvage: bool, ranks: str | None) -> None:
     """Count and sum what is in one job's traces, as recorded."""
+    from workbench.study.asked import parse_ranks
     from workbench.study.report import inspect_document, to_json
     from workbench.study.terminal import facts_text
     from workbench.trace.open import open_trace
 
-    trace = open_trace(list(traces), salvage=salvage, ranks=_ranks(ranks, len(traces)))
+    trace = open_trace(list(traces), salvage=salvage, ranks=parse_ranks(ranks, len(traces)))
     document = inspect_document(trace, traces)
     if as_json:
         click.echo(to_json(document))
@@ -136,20 +140,20 @@ def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: i
     """Predict the step of each trace on a card; without --npu, replay it as measured."""
     from workbench.study.perfetto import write_perfetto
     from workbench.study.predict import predict as run
-    from workbench.study.report import PredictDocument, prediction_document, to_json
+    from workbench.study.report import predict_document, to_json
     from workbench.study.terminal import prediction_text
 
     if perfetto:
         _writable(perfetto, "--perfetto")
     predictions = {path: run(_scenario(trace, **asked)) for path, trace in _each(traces, asked.pop("salvage"))}
-    documents = {path: prediction_document(prediction) for path, prediction in predictions.items()}
+    document = predict_document(predictions)
     if perfetto:
         write_perfetto(perfetto, predictions)
     if as_json:
-        click.echo(to_json(PredictDocument(traces=documents, notes=[])))
+        click.echo(to_json(document))
         return
-    for path, document in documents.items():
-        _show(prediction_text(path, document, top))
+    for path, found in document.traces.items():
+        _show(prediction_text(path, found, top))
 
 
 @cli.command()
@@ -237,8 +241,15 @@ def lab(arguments: tuple[str, ...]) -> int:
 def warmup() -> None:
     """Compile everything once, so that the first prediction is as fast as the next."""
     from workbench.study.warmup import warmup as run
+    from workbench.view.timeline import detail, lanes_of, rgb, statistics
 
-    click.echo(f"compiled in {run():.1f} s")
+    begin = time.perf_counter()
+    for prediction in run():
+        lanes = lanes_of(prediction)
+        detail(lanes, 0.0, lanes.end_s, 100)
+        rgb(lanes, 0.0, lanes.end_s, 100)
+        statistics(lanes, lanes.ptr[1:] > lanes.ptr[:-1], 0.0, lanes.end_s)
+    click.echo(f"compiled in {time.perf_counter() - begin:.1f} s")
 
 
 @cli.command()
@@ -248,15 +259,6 @@ def schema(name: str) -> None:
     from workbench.study.documents import schema as published
 
     click.echo(json.dumps(published(name), indent=2))
-
-
-def _ranks(text: str | None, files: int) -> list[int] | None:
-    if text is None:
-        return None
-    parts = text.split(",")
-    if len(parts) != files or not all(part.strip().isdecimal() for part in parts):
-        raise click.UsageError(f"--ranks {text}: give one rank a file, e.g. --ranks {','.join(map(str, range(files)))}")
-    return [int(part) for part in parts]
 
 
 def _each(paths: Sequence[str], salvage: bool) -> Iterable[tuple[str, Trace]]:

@@ -92,6 +92,31 @@ def test_a_sweep_writes_a_file_whose_cells_can_be_asked_again(swept, traces, fol
     assert predict(scenario).step_time_s == found["step_time_s"][-1]
 
 
+def test_vendor_times_take_precedence(capsys, traces, folder, candidate):
+    """Of a vendor's table with one operator, exactly that one rests on it, at the stated time."""
+    largest = answer(candidate, "predict")["traces"][traces[0]]["operators"][1]
+    table = folder / "vendor.csv"
+    table.write_text(f'signature,latency_us\n"{largest["signature"]}",123.5\n')
+    with pytest.raises(SystemExit):
+        main(["predict", traces[0], "--npu", "npu-x", "--vendor", str(table), "--json"])
+    found = json.loads(capsys.readouterr().out)["traces"][traces[0]]
+    priced = [row for row in found["operators"] if row["evidence"] == "vendor"]
+    assert [(row["signature"], row["predicted_s"]) for row in priced] == [(largest["signature"], 123.5e-6)]
+    assert found["vendor"]
+    assert 0 < found["evidence_share"]["vendor"] < 1
+
+
+def test_an_operator_twice_as_long_is_asked_in_one_call(capsys, traces):
+    """Doubling every operator's device time leaves host and lags alone: the step grows by no more than the device was busy."""
+    steps = {}
+    for factor in (1, 2):
+        with pytest.raises(SystemExit):
+            main(["predict", traces[0], "--scale", f"*={factor}", "--json"])
+        steps[factor] = json.loads(capsys.readouterr().out)["traces"][traces[0]]
+    busy = max(step["measured_s"] for step in steps[1]["steps"])
+    assert steps[1]["step_time_s"] < steps[2]["step_time_s"] <= steps[1]["step_time_s"] + busy
+
+
 def test_people_get_plain_text_in_a_pipe(run, traces):
     done = run("predict", traces[0], "--npu", "npu-x", "--top", 3)
     assert done.returncode == 0, done.stderr
@@ -157,7 +182,15 @@ def test_faulty_files_are_checked_with_their_line(capsys, tmp_path):
     (tmp_path / "cut.json").write_text('{"traceEvents": [{"ph": "X", "na')
     assert fails(capsys, "check", tmp_path / "cut.json")[0] == 2
     (tmp_path / "empty.json").write_text('{"traceEvents": []}')
-    assert fails(capsys, "check", tmp_path / "empty.json")[0] == 1
+    for command in ("check", "predict"):
+        code, line = fails(capsys, command, tmp_path / "empty.json")
+        assert (code, "the recording holds no" in line) == (1, True)
+    (tmp_path / "labels.json").write_text(
+        '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "x", "ts": 1, "dur": 9, "pid": 1, "tid": 1}]}'
+    )
+    for command in (("predict",), ("check",), ("sweep", "--npu", "npu-x", "--axis", "cores=1,2")):
+        code, line = fails(capsys, *command, tmp_path / "labels.json")
+        assert (code, "the recording holds no" in line) == (1, True)
 
 
 def test_an_unexpected_fault_is_one_line_that_calls_it_a_bug(capsys, monkeypatch, traces):

@@ -12,8 +12,8 @@ from workbench.errors import Note, Refused
 from workbench.study.documents import SCHEMAS
 from workbench.study.predict import predict
 from workbench.study.report import (
-    PredictDocument,
     inspect_document,
+    predict_document,
     prediction_document,
     schema,
     sweep_document,
@@ -49,7 +49,7 @@ def test_an_unknown_schema_is_refused_with_the_known_ones():
 
 
 def test_a_prediction_document(prediction):
-    found = valid("predict", to_json(PredictDocument(traces={"a.json": prediction_document(prediction)}, notes=[])))["traces"]["a.json"]
+    found = valid("predict", to_json(predict_document({"a.json": prediction})))["traces"]["a.json"]
     assert found["step_time_s"] == prediction.step_time_s
     assert found["measured_step_s"] == prediction.measured_step_s
     assert len(found["operators"]) == len(prediction.table)
@@ -65,7 +65,7 @@ def test_a_prediction_document(prediction):
 def test_numbers_json_has_no_word_for_become_null(prediction):
     """An operator without a measurement or a step of length 0 must not write NaN."""
     table = replace(prediction.table, measured_s=prediction.table.measured_s * float("nan"))
-    found = valid("predict", to_json(PredictDocument(traces={"a": prediction_document(replace(prediction, table=table))}, notes=[])))
+    found = valid("predict", to_json(predict_document({"a": replace(prediction, table=table)})))
     assert all(row["measured_s"] is None for row in found["traces"]["a"]["operators"])
 
 

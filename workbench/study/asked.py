@@ -97,6 +97,24 @@ def parse_scale(text: str) -> tuple[str, float]:
     )
 
 
+def parse_ranks(text: str | None, files: int) -> list[int] | None:
+    """Read the ranks of ``files`` files, ``"0,1,2"`` (None: the files say).
+
+    Raises
+    ------
+    UnreadableInput
+        When there is not one rank a file.
+    """
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != files or not all(part.isdecimal() for part in parts):
+        raise UnreadableInput(
+            f"--ranks {text}", f"not one rank for each of {files} file(s)", f"write --ranks {','.join(map(str, range(files)))}"
+        )
+    return [int(part) for part in parts]
+
+
 def _value(text: str) -> object:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]

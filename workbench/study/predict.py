@@ -37,7 +37,7 @@ def predict(scenario: Scenario) -> Prediction:
     scenario = with_source(scenario)
     workload = scenario.workload
     graph, table = workload.graph, workload.table
-    if not len(graph.step_numbers):
+    if not (graph.measured_step_s > 0).any():
         raise Refused(workload.path, "the recording holds no host or device work to replay", "record a window with at least one operator")
     pricing = price_recorded(scenario) if scenario.npu is None else price(scenario, [scenario.npu])
     node_s = node_seconds(graph, table, pricing)

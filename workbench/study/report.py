@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ __all__ = [
     "UnpricedDocument",
     "inspect_document",
     "note_documents",
+    "predict_document",
     "prediction_document",
     "schema",
     "sweep_document",
@@ -75,6 +77,13 @@ def inspect_document(trace: Trace, typed: Sequence[str] = ()) -> InspectDocument
     names = {str(Path(path)): path for path in typed}
     found = {names.get(path, path): Facts.model_validate(values) for path, values in facts(trace).items()}
     return InspectDocument(traces=found, notes=note_documents(trace.notes))
+
+
+def predict_document(predictions: Mapping[str, Prediction]) -> PredictDocument:
+    """Return the predictions of several traces; notes that several share are also listed on top."""
+    found = {path: prediction_document(prediction) for path, prediction in predictions.items()}
+    times = Counter(note for prediction in predictions.values() for note in set(prediction.notes))
+    return PredictDocument(traces=found, notes=note_documents([note for note, count in times.items() if count > 1]))
 
 
 def prediction_document(prediction: Prediction) -> PredictionDocument:

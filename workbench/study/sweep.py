@@ -74,13 +74,14 @@ def sweep(
     scenario = with_source(scenario)
     check_size(counts, _operators(scenario, axes), limit)
     space = lay_out(scenario, axes, constraints)
+    base_step_s = predict(scenario).step_time_s
     cells = Cells.empty(space.shape, _steps(scenario, space), len(ACCOUNT) if accounts else 0)
     notes: list[Note] = []
     for block in _track(list(_blocks(cells.size, _operators(scenario, axes))), progress):
         for group in _groups(space, cells, block):
             _price_group(group, cells, accounts)
             notes += [] if notes else _notes(group)
-    return to_dataset(space, cells, _base_step(scenario, space), notes)
+    return to_dataset(space, cells, base_step_s, notes)
 
 
 @dataclass(eq=False)
@@ -102,10 +103,7 @@ def _operators(scenario: Scenario, axes: Axes) -> int:
 def _steps(scenario: Scenario, space: Space) -> np.ndarray:
     """Return the step numbers, int64 [S]; none where recordings are an axis."""
     swept = any(column.path == "workload" for axis in space.axes for column in axis.columns)
-    numbers = scenario.workload.graph.step_numbers
-    if not swept and not len(numbers):
-        raise Refused(scenario.workload.path, "the recording holds no host or device work to replay", "record at least one operator")
-    return np.empty(0, dtype=np.int64) if swept else numbers
+    return np.empty(0, dtype=np.int64) if swept else scenario.workload.graph.step_numbers
 
 
 def _blocks(cells: int, operators: int) -> Iterator[range]:
@@ -225,7 +223,3 @@ def _fill_accounts(group: _Group, pricing: Pricing, cells: Cells) -> None:
 def _notes(group: _Group) -> list[Note]:
     """Return the notes of the first cell of the space."""
     return list(predict(replace(group.scenario, npu=group.specs[0], host_factor=group.hosts[0])).notes) if group.cells else []
-
-
-def _base_step(scenario: Scenario, space: Space) -> float:
-    return predict(scenario).step_time_s

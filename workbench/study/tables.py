@@ -74,7 +74,9 @@ def lag_table(prediction: Prediction, most: int = 10) -> xr.Dataset:
         ``kind``, ``critical`` (on the critical path) and ``cause`` in words.
     """
     lags = ledger(prediction.graph, prediction.timeline, prediction.scenario.workload.trace, most)
-    text = {name: np.array([getattr(lag, name) for lag in lags], dtype=object) for name in ("where", "before", "after", "edge_kind", "cause")}
+    text = {
+        name: np.array([getattr(lag, name) for lag in lags], dtype=object) for name in ("where", "before", "after", "edge_kind", "cause")
+    }
     text["kind"] = np.array([name.lower() for name in text.pop("edge_kind")], dtype=object)
     seconds = np.array([lag.seconds for lag in lags], dtype=np.float64)
     critical = np.array([lag.critical for lag in lags], dtype=bool)

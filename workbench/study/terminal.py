@@ -227,7 +227,7 @@ def _cells(flat: xr.Dataset, order: np.ndarray, title: str, line: bool) -> Table
             table.add_row(*cells, "invalid")
             continue
         interval = seconds(float(row["step_time_low"])), seconds(float(row["step_time_high"]))
-        gain = [percent(previous / step - 1)] if line else []
+        gain = [percent(previous / step - 1 if step > 0 else None)] if line else []
         table.add_row(*cells, seconds(step), *interval, f"{float(row['speed_up']):.3f}x", *gain, _bounds(row))
         previous = step
     return table
