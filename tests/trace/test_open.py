@@ -238,3 +238,21 @@ def test_steps_recorded_as_operators(tmp_path: Path) -> None:
     )
     assert (trace.steps.number.tolist(), trace.steps.dur_ns.tolist()) == ([7], [50_000])
     assert np.array_equal(trace.steps.event, [0])
+
+
+def test_merged_ranks_by_what_they_launched(tmp_path: Path) -> None:
+    """Device process 0 runs six launches, which only host process 20 made; device process 1 is then host process 10's."""
+    records = []
+    for host, device, count in ((10, 1, 4), (20, 0, 6)):
+        for i in range(count):
+            records.append(record("cudaLaunchKernel", "cuda_runtime", host, 1, 10 * i, 2, correlation=i))
+            records.append(record("k", "kernel", device, 7, 10 * i + 5, 2, correlation=i, device=0, stream=7))
+    trace = opened(tmp_path, *records, distributedInfo={})
+    assert {t.pid: t.rank for t in trace.tracks} == {"10": 0, "1": 0, "20": 1, "0": 1}
+    assert [(r.rank, r.stated) for r in trace.ranks] == [(0, False), (1, False)]
+
+
+def test_processes_of_one_rank_stay_one_rank(tmp_path: Path) -> None:
+    """Two processes with ids of their own are no merged ranks."""
+    records = [record("cudaLaunchKernel", "cuda_runtime", pid, 1, i, 1, correlation=1000 * pid + i) for pid in (1, 2) for i in range(5)]
+    assert {t.rank for t in opened(tmp_path, *records).tracks} == {0}

@@ -29,22 +29,25 @@ def split_ranks(
     """
     known = correlation >= 0
     calls, work = known & np.isin(category, HOST_CALLS), known & np.isin(category, DEVICE_WORK)
-    launched = {pid: _starts(correlation, start, rows) for pid, rows in _by_process(tracks, track, calls).items()}
-    if len(launched) < 2:
+    callers = _by_process(tracks, track, calls)
+    if len(callers) < 2:
         return list(tracks), 1
+    launched = {pid: _starts(correlation, start, rows) for pid, rows in callers.items()}
     groups = _collided(launched)
     if len(groups) < 2:
         return list(tracks), 1
     heads = sorted(groups, key=_natural)
     rank_of = {pid: heads.index(head) for head in heads for pid in groups[head]}
     devices = sorted(_by_process(tracks, track, work).items(), key=lambda item: _natural(item[0]))
+    served = [0] * len(heads)
     for at, (pid, rows) in enumerate(devices):
         if pid in rank_of:
             continue
         even = at * len(heads) // len(devices)  # merging tools keep the order of processes
         fit = [_fit(launched[head], correlation, start, rows) for head in heads]
-        best = max(fit)
-        rank_of[pid] = even if fit[even] == best else fit.index(best)
+        best = [i for i, f in enumerate(fit) if f == max(fit)]
+        rank_of[pid] = min(best, key=lambda i: (served[i], i != even))
+        served[rank_of[pid]] += 1
     return [replace(t, rank=rank_of.get(t.pid, _nearest(t.pid, heads))) for t in tracks], len(heads)
 
 

@@ -142,14 +142,12 @@ def _from_flows(
     ends = np.flatnonzero(np.isin(flows.category, launch) & (flows.phase != ord("s")) & (flows.id >= 0))
     if not len(missing) or not len(ends):
         return 0
-    at = {(int(flows.track[i]), int(flows.start_ns[i])): int(flows.id[i]) for i in ends}
-    linked = 0
-    for i in missing:
-        found = at.get((int(track[i]), int(start[i])))
-        if found is not None:
-            correlation[i] = found
-            linked += 1
-    return linked
+    lane, time = np.concatenate((flows.track[ends], track[missing])), np.concatenate((flows.start_ns[ends], start[missing]))
+    place, first = group(lane, time)
+    found = np.full(len(first), -1, np.int64)
+    found[place[: len(ends)]] = flows.id[ends]
+    correlation[missing] = found[place[len(ends) :]]
+    return int((correlation[missing] >= 0).sum())
 
 
 def _identity(part: Part, records: Records) -> None:
