@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from workbench.errors import InvalidSpec
+from workbench.hardware.npu import load_npu
 from workbench.hardware.text import read_yaml
 
 GOOD = """\
@@ -61,6 +64,27 @@ def test_faults_are_named_with_their_line(old, new, said):
 @pytest.mark.parametrize("text", ["", "[]", "just words", "name: x", "name: {}"])
 def test_what_is_no_description_is_refused(text):
     assert "tiny.yaml:1" in refused(text)
+
+
+ODD = [
+    "0", "-1", "nan", ".inf", "null", "[]", "{}", '"1 KiB"', "true", '"x"', "1e400", '"1e300 GB"', "&a", "*a", "!!python/object:os", "- 1",
+    ":", '"\\x00"', "2024-01-01", "!!binary aGk=", '"0 B"', "0x10", '"1 B/clk"', "{a: {b: c}}",
+]  # fmt: skip
+
+
+@given(st.integers(0, 200), st.sampled_from(ODD), st.sampled_from(["npu-x", "a100-sxm4-80gb"]))
+@example(at=68, odd="!!python/object:os", name="npu-x")
+def test_any_value_anywhere_is_a_card_or_a_named_refusal(at, odd, name):
+    lines = load_npu(name).to_yaml().splitlines()
+    at %= len(lines)
+    lines[at] = f"{lines[at].partition(':')[0]}: {odd}"
+    try:
+        spec = read_yaml("\n".join(lines), "odd.yaml")
+    except InvalidSpec as error:
+        assert error.where.startswith("odd.yaml:")
+        assert error.fix
+    else:
+        assert read_yaml(spec.to_yaml(), "again.yaml") == spec
 
 
 def test_case_32_misplaced_level_is_told_where_it_belongs():

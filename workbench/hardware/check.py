@@ -61,7 +61,10 @@ def check_entry(entry: Entry, value: Any, where: str) -> Any:
 def _number(entry: Entry, value: Any, where: str) -> float | int:
     if isinstance(value, bool) or not hasattr(value, "__float__") or isinstance(value, str):
         raise InvalidSpec(where, f"{value!r} is not a number", "write a plain number")
-    number = float(value)
+    try:
+        number = float(value)
+    except (OverflowError, ValueError, TypeError):
+        number = math.nan
     if not math.isfinite(number) or number < entry.minimum or (number == entry.minimum and not entry.zero_ok) or number > entry.maximum:
         limit = f"at most {entry.maximum:g} and " if entry.maximum < math.inf else ""
         raise InvalidSpec(
@@ -115,7 +118,7 @@ def cross_check(spec: NpuSpec, where: Callable[[str], str]) -> tuple[Note, ...]:
 
 
 def _check_peak(spec: NpuSpec, where: Callable[[str], str]) -> None:
-    for dtype, stated in (spec.matrix.peak or {}).items():
+    for dtype, stated in spec.matrix.peak.items():
         rate = spec.matrix.rate.get(dtype)
         if rate is None:
             raise InvalidSpec(

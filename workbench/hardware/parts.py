@@ -21,7 +21,7 @@ class MatrixUnit:
     operand_a: str | None
     operand_b: str | None
     staging: str | None
-    peak: Mapping[str, float] | None
+    peak: Mapping[str, float]
 
     @property
     def macs_per_cycle(self) -> int:

@@ -90,7 +90,7 @@ MATRIX: Mapping[str, Entry] = {
     "operand_b": Entry("level", None, label="B buffer", help="Level that feeds the array with B."),
     "staging": Entry("level", None, label="Staging", help="Core-local level in which operand tiles are (double-)buffered."),
     "peak": Entry(
-        "table", None, "FLOP/s", label="Stated dense peak", help="Checked against cores x arrays x size x clock; never used to price."
+        "table", {}, "FLOP/s", label="Stated dense peak", help="Checked against cores x arrays x size x clock; never used to price."
     ),
 }
 VECTOR: Mapping[str, Entry] = {

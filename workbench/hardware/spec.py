@@ -152,7 +152,7 @@ class NpuSpec:
         if spec == self:
             return self
         if any(path.startswith(("matrix.", "cores", "clock")) for path in changes) and spec.matrix.peak:
-            spec = replace(spec, matrix=replace(spec.matrix, peak=None))  # the stated peak was that of the unchanged card
+            spec = replace(spec, matrix=replace(spec.matrix, peak={}))  # the stated peak was that of the unchanged card
         spec = replace(spec, confidence="invented")
         cross_check(spec, lambda path: f"{self.name}: {path}")
         return spec

@@ -163,7 +163,11 @@ class _Reader:
 
     def value(self, entry: schema.Entry, node: yaml.Node, path: str, unit: str = "") -> Any:
         loader = yaml.SafeLoader("")
-        value = loader.construct_object(node, deep=True)
+        try:
+            value = loader.construct_object(node, deep=True)
+        except (yaml.YAMLError, ValueError) as error:
+            said = getattr(error, "problem", None) or error
+            raise InvalidSpec(f"{self.where(path)}: {path}", f"not a plain value: {said}", "write a text, number or list") from None
         if entry.unit:
             value = units.parse(value, unit or entry.unit, f"{self.where(path)}: {path}")
         return check_entry(entry, value, f"{self.where(path)}: {path}")
