@@ -40,9 +40,11 @@ def graph(kinds: list[NodeKind], edges: list[tuple[int, int, float]], op: list[i
     )
 
 
-def random_graph(rng: np.random.Generator, nodes: int, rows: int) -> Graph:
-    """A layered graph of host and device nodes with up to four causes each."""
+def random_graph(rng: np.random.Generator, nodes: int, rows: int, more: float = 0.5) -> Graph:
+    """A layered graph of host and device nodes with one cause each and up to three more, each with probability ``more``."""
     kinds = [NodeKind.STEP_BEGIN, *rng.choice([NodeKind.HOST_WORK, NodeKind.COMPUTE, NodeKind.COPY], nodes - 2), NodeKind.STEP_END]
-    edges = {(int(rng.integers(max(0, v - 40), v)), v): float(rng.random()) for v in range(1, nodes) for _ in range(rng.integers(1, 5))}
+    edges = {
+        (int(rng.integers(max(0, v - 40), v)), v): float(rng.random()) for v in range(1, nodes) for _ in range(1 + rng.binomial(3, more))
+    }
     op = [ROW_FIXED, *rng.integers(-2, rows, nodes - 2).tolist(), ROW_FIXED]
     return graph([NodeKind(int(k)) for k in kinds], [(u, v, lag) for (u, v), lag in edges.items()], op)
