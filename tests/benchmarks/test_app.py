@@ -17,11 +17,14 @@ MOVE = """async ([path, share]) => {
     if (e.matches(selector)) return e; if (e.shadowRoot) { const f = find(e.shadowRoot, selector); if (f) return f; } } return null; };
   const slider = find(document, `input[data-path="${path}"]`), canvas = find(document, "canvas[data-painted]");
   const old = canvas.dataset.predicted, plots = [...Bokeh.index.roots].flatMap((r) => { const out = []; const walk = (v) => {
-    if (v.model && v.model.type === "Figure") out.push(v); for (const c of [...(v.children_views ? v.children_views() : [])]) walk(c); }; walk(r); return out; });
+    if (v.model && v.model.type === "Figure") out.push(v); for (const c of (v.children_views ? v.children_views() : [])) walk(c); };
+    walk(r); return out; });
   const sources = new Set(plots.flatMap((p) => p.model.renderers.map((r) => r.data_source))), seen = new Set();
-  const undo = [...sources].map((s) => { const f = () => seen.add(s.id); s.properties.data.change.connect(f); return () => s.properties.data.change.disconnect(f); });
+  const undo = [...sources].map((s) => { const f = () => seen.add(s.id); s.properties.data.change.connect(f);
+    return () => s.properties.data.change.disconnect(f); });
   const begin = performance.now();
-  slider.value = String(share * Number(slider.max)); slider.dispatchEvent(new Event("input"));
+  slider.value = String(share * Number(slider.max));
+  slider.dispatchEvent(new Event("input"));
   const frame = () => new Promise((r) => requestAnimationFrame(r));
   while (canvas.dataset.predicted === old || seen.size < 2) { await frame(); if (performance.now() - begin > 5000) break; }
   await frame(); await frame();

@@ -10,10 +10,14 @@ from tests.browser.conftest import SAMPLE, Screen
 
 pytestmark = pytest.mark.browser
 # Pixels of a colour on the canvas.
-COUNT = """([selector, rgb]) => { const c = document.querySelector(selector) || (() => { const find = (r) => { for (const e of r.querySelectorAll("*")) {
-  if (e.matches(selector)) return e; if (e.shadowRoot) { const f = find(e.shadowRoot); if (f) return f; } } return null; }; return find(document); })();
-  const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data; let n = 0;
-  for (let i = 0; i < d.length; i += 4) if (Math.abs(d[i] - rgb[0]) + Math.abs(d[i + 1] - rgb[1]) + Math.abs(d[i + 2] - rgb[2]) < 12) n++; return n; }"""
+COUNT = """([selector, rgb]) => {
+  const find = (root) => { for (const e of root.querySelectorAll("*")) {
+    if (e.matches(selector)) return e; if (e.shadowRoot) { const found = find(e.shadowRoot); if (found) return found; } } return null; };
+  const canvas = find(document), data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let count = 0;
+  for (let i = 0; i < data.length; i += 4)
+    if (Math.abs(data[i] - rgb[0]) + Math.abs(data[i + 1] - rgb[1]) + Math.abs(data[i + 2] - rgb[2]) < 12) count++;
+  return count; }"""
 CANVAS = "canvas[data-painted]"
 
 

@@ -58,7 +58,7 @@ def test_thin_spans_keep_their_busy_time_and_the_single_message(thin):
 
 def test_the_message_survives_inside_a_compute_lane(thin):
     """The same spans in one lane: the 3 us message is 0.075 % of the busy time, so it is drawn beside the compute."""
-    ptr, start, finish, _reach, kind = thin
+    _ptr, start, finish, _reach, kind = thin
     rows = [(0, int(kind[i]), start[i], finish[i]) for i in range(len(start))]
     box, _index, _lane, tag = detail(lanes_of(rows), 0.0, 40000.0)
     rare = tag[:, 1] & k.FLAG_RARE > 0

@@ -6,31 +6,16 @@ from html import escape
 
 import panel as pn
 
+from workbench.app.html import Html, asset
 from workbench.app.state import Session
 from workbench.study.prediction import Prediction
 from workbench.view.breakdown import Part, breakdown, evidence_parts
 from workbench.view.text import percent, quantity, ratio
 
-_CSS = """
-.h { display: flex; flex-wrap: wrap; gap: 9px; font: 12.5px/1.35 Inter, Roboto, system-ui, sans-serif; font-variant-numeric: tabular-nums; }
-.c { border: 1px solid rgba(127,137,150,.35); border-radius: 10px; padding: 8px 12px; box-sizing: border-box; }
-.n { flex: 0 0 auto; min-width: 104px; }
-.k { opacity: .72; font-size: 12px; }
-.v { font-size: 22px; font-weight: 600; line-height: 1.25; white-space: nowrap; }
-.s { opacity: .72; font-size: 11.5px; white-space: nowrap; }
-.w { flex: 1 1 250px; min-width: 240px; }
-.e { flex: 0 0 158px; }
-.r { display: grid; grid-template-columns: 58px 1fr 58px; align-items: center; gap: 6px; height: 17px; }
-.r b { font-weight: 400; opacity: .72; font-size: 11.5px; }
-.r i { font-style: normal; text-align: right; font-size: 11.5px; white-space: nowrap; }
-.b { display: flex; height: 12px; border-radius: 3px; overflow: hidden; background: rgba(127,137,150,.14); }
-.b span { height: 100%; }
-.l { display: flex; flex-wrap: wrap; gap: 0 10px; font-size: 11px; padding-top: 3px; }
-.l span { white-space: nowrap; opacity: .85; }
-.l span::before { content: ""; display: inline-block; width: 8px; height: 8px; border-radius: 2px; margin-right: 4px; background: var(--c); }
-.empty { padding: 14px; opacity: .75; }
-"""
-EMPTY = '<div class="h"><div class="c empty" style="flex:1">Open a trace to see its measured and predicted step, and where the time goes.</div></div>'
+SMALL = 0.005
+"""Parts below this share of the longer step are drawn, but not named."""
+_HINT = "Open a trace to see its measured and predicted step, and where the time goes."
+EMPTY = f'<div class="h"><div class="c empty" style="flex:1">{_HINT}</div></div>'
 
 
 def headline(prediction: Prediction, dark: bool) -> str:
@@ -49,7 +34,8 @@ def headline(prediction: Prediction, dark: bool) -> str:
         ("Speed-up", ratio(prediction.measured_step_s, prediction.step_time_s), f"{word} on {card}" if npu is not None else card),
     ]
     cells = "".join(
-        f'<div class="c n"><div class="k">{word}</div><div class="v" data-value="{word}">{escape(value)}</div><div class="s">{escape(sub)}</div></div>'
+        f'<div class="c n"><div class="k">{word}</div><div class="v" data-value="{word}">{escape(value)}</div>'
+        f'<div class="s">{escape(sub)}</div></div>'
         for word, value, sub in numbers
     )
     return f'<div class="h">{cells}{_where(prediction, dark)}{_evidence(prediction, dark)}</div>'
@@ -63,8 +49,10 @@ def _where(prediction: Prediction, dark: bool) -> str:
         total = sum(p.value for p in side)
         rows += f'<div class="r"><b>{word}</b><div class="b">{_spans(side, longest, dark)}</div><i>{quantity(total, "s", 3)}</i></div>'
     pairs = zip(parts["measured"], parts["predicted"], strict=True)
-    legend = "".join(_chip(after, f"{quantity(after.value, 's', 3)}", dark) for before, after in pairs if before.value > 0 or after.value > 0)
-    return f'<div class="c w"><div class="k">Where a step goes (mean; in figures: predicted)</div>{rows}<div class="l">{legend}</div></div>'
+    legend = "".join(
+        _chip(after, quantity(after.value, "s", 3), dark) for before, after in pairs if max(before.value, after.value) >= SMALL * longest
+    )
+    return f'<div class="c w"><div class="k">Where a step goes</div>{rows}<div class="l">{legend}</div></div>'
 
 
 def _evidence(prediction: Prediction, dark: bool) -> str:
@@ -94,13 +82,13 @@ class Cards:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.component = pn.pane.HTML(EMPTY, stylesheets=[_CSS], sizing_mode="stretch_width", margin=0)
+        self.component = Html(html=EMPTY, stylesheets=[asset("cards.css")], sizing_mode="stretch_width", margin=0)
         session.param.watch(lambda _: self.update(), "dark")
 
     def update(self) -> None:
         """Show the newest answer."""
         if self.session.answer is not None:
-            self.component.object = headline(self.session.answer.prediction, self.session.dark)
+            self.component.html = headline(self.session.answer.prediction, self.session.dark)
 
     def __panel__(self) -> pn.viewable.Viewable:
         return self.component

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import panel as pn
@@ -9,17 +10,21 @@ import panel_material_ui as pmui
 import param
 from panel.custom import JSComponent
 
+from workbench.app.html import Html, asset
 from workbench.app.state import AS_RECORDED, Session
-from workbench.app.timeline import ASSETS
 from workbench.errors import WorkbenchError
 from workbench.hardware.npu import Field, catalogue
+from workbench.hardware.schema import entry_of
 from workbench.units import format as exact
 from workbench.units import parse
 
 _GROUPS = (("Matrix unit", ("matrix",)), ("Vector unit", ("vector",)))
 _LAST = (
     ("Rates by dtype", ("matrix.rate", "vector.rate")),
-    ("Runtime", ("runtime",)), ("Power", ("power",)), ("Links", ("link", "host")), ("Calibration", ("calibration",)),
+    ("Runtime", ("runtime",)),
+    ("Power", ("power",)),
+    ("Links", ("link", "host")),
+    ("Calibration", ("calibration",)),
 )
 LOG_RATIO = 20.0
 """A slider whose limits are further apart than this is logarithmic."""
@@ -32,8 +37,8 @@ class SpecFields(JSComponent):
     values = param.Dict(default={})
     dark = param.Boolean(default=False)
 
-    _esm = (ASSETS / "editor.js").read_text(encoding="utf-8")
-    _stylesheets = [(ASSETS / "editor.css").read_text(encoding="utf-8")]
+    _esm = asset("editor.js")
+    _stylesheets = [asset("editor.css")]
 
     def __init__(self, handle: Any, **params: Any) -> None:
         super().__init__(**params)
@@ -51,16 +56,26 @@ def grouped(fields: tuple[Field, ...]) -> list[dict[str, Any]]:
     out = []
     for title, heads in parts:
         rates = title.startswith("Rates")
-        found = [described(f) for head in heads for f in fields if (f.path == head or f.path.startswith(head + ".")) and (".rate." in f.path) == rates]
+        found = [
+            described(f)
+            for head in heads
+            for f in fields
+            if (f.path == head or f.path.startswith(head + ".")) and (".rate." in f.path) == rates
+        ]
         if found:
             out.append({"title": title, "fields": found})
     return out
 
 
+def is_whole(path: str) -> bool:
+    """Whether a field takes whole numbers only."""
+    entry = entry_of(path)
+    return entry is not None and entry.type == "int"
+
+
 def described(field: Field) -> dict[str, Any]:
     """Return what the browser needs to know of one field."""
     low, high = float(field.low), float(field.high)
-    whole = not field.unit and field.value.is_integer() and not field.path.startswith(("matrix.rate", "vector.rate", "calibration"))
     label = field.label
     if field.path.startswith("memory."):
         label = label.split(" ", 1)[1].capitalize() if " " in label else label
@@ -72,7 +87,7 @@ def described(field: Field) -> dict[str, Any]:
         "low": low,
         "high": high,
         "log": low > 0 and high / low > LOG_RATIO,
-        "integer": whole,
+        "integer": is_whole(field.path),
     }
 
 
@@ -91,9 +106,16 @@ class Editor:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self._own: Mapping[str, Field] | None = None
+        self._texts: dict[str, str] = {}
         self.fields = SpecFields(self.handle, dark=session.dark, sizing_mode="stretch_width")
         self.preset = pmui.Select(
-            label="Card", options=[*catalogue(), AS_RECORDED], value=session.npu, size="small", sizing_mode="stretch_width", margin=(6, 0, 4, 0)
+            label="Card",
+            options=[*catalogue(), AS_RECORDED],
+            value=session.npu,
+            size="small",
+            sizing_mode="stretch_width",
+            margin=(6, 0, 4, 0),
         )
         self.host = pmui.FloatInput(
             label="Host factor",
@@ -112,8 +134,10 @@ class Editor:
             margin=(2, 0, 2, 0),
             description="Price an operator as measured x model(this card) / model(recorded card), instead of by the model alone.",
         )
-        self.reset = pmui.Button(label="Reset", icon="restart_alt", variant="text", size="small", on_click=lambda _: session.choose(session.npu))
-        self.confidence = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 0, 4, 0))
+        self.reset = pmui.Button(
+            label="Reset", icon="restart_alt", variant="text", size="small", on_click=lambda _: session.choose(session.npu)
+        )
+        self.confidence = Html(sizing_mode="stretch_width", min_height=20, margin=(0, 0, 4, 0))
         self.preset.param.watch(lambda event: session.choose(event.new) if event.new != session.npu else None, "value")
         self.host.param.watch(self._host, "value")
         self.anchored.param.watch(lambda event: session.param.update(anchored=event.new), "value")
@@ -129,25 +153,26 @@ class Editor:
     def _rebuild(self) -> None:
         with pn.io.hold():
             self.preset.value = self.session.npu
-            self.fields.groups = grouped(self.session.fields())
+            self.fields.groups = grouped(tuple(self.session.fields().values()))
             self._values()
 
     def _values(self) -> None:
         """Send values, texts and marks of all fields."""
-        spec, own = self.session.spec, {field.path: field for field in self.session.fields()}
+        spec, own = self.session.spec, self.session.fields()
         if spec is None:
             self.fields.values = {}
-            self.confidence.object = ""
+            self.confidence.html = ""
             return
-        now = {field.path: field for field in spec.fields()}
+        if self._own is not own:
+            self._own, self._texts = own, {path: text_of(field.value, field.unit) for path, field in own.items()}
         found = {}
-        for path, base in own.items():
-            value = now[path].value if path in now else base.value
-            found[path] = [value, text_of(value, base.unit), value != base.value, text_of(base.value, base.unit)]
+        for now in spec.fields():
+            base, text = own[now.path].value, self._texts[now.path]
+            found[now.path] = [now.value, text if now.value == base else text_of(now.value, now.unit), now.value != base, text]
         self.fields.values = found
         changed = sum(1 for entry in found.values() if entry[2])
         words = f"{changed} changed · confidence {spec.confidence}" if changed else f"as catalogued · confidence {spec.confidence}"
-        self.confidence.object = f'<div style="font-size:12px;opacity:.75">{words}</div>'
+        self.confidence.html = f'<div style="font-size:12px;opacity:.75">{words}</div>'
 
     def handle(self, message: dict[str, Any]) -> None:
         """Take one change from the browser; what does not hold is said beside the field and changes nothing."""
@@ -158,7 +183,7 @@ class Editor:
             elif message["type"] == "text":
                 session.set_field(path, str(message["text"]).strip())
             elif message["type"] == "reset":
-                own = next(field for field in session.fields() if field.path == path)
+                own = session.fields()[path]
                 session.set_field(path, text_of(own.value, own.unit))
             self.fields._send_msg({"type": "error", "path": path, "text": ""})
         except WorkbenchError as fault:

@@ -79,7 +79,10 @@ class _Explorer:
 
 def _slider(field: Field) -> Any:
     """Return a slider through values that read well; its first choice of every kind is the card's own value."""
-    low, high = max(field.low, field.value / 8) if field.value > 0 else field.low, min(field.high, field.value * 8) if field.value > 0 else field.high
+    low, high = (
+        max(field.low, field.value / 8) if field.value > 0 else field.low,
+        min(field.high, field.value * 8) if field.value > 0 else field.high,
+    )
     whole = not field.unit
     wide = low > 0 and high / low > 4
     raw = [low * (high / low) ** (i / STEPS) if wide else low + (high - low) * i / STEPS for i in range(STEPS + 1)]
@@ -105,7 +108,10 @@ def _words(prediction: Prediction, top: int) -> str:
         f"<td {cell}>{percent(float(table.share.values[i]))}</td><td>{table.bound.values[i]}</td></tr>"
         for i in range(table.sizes["operator"])
     )
-    head = f"<tr><th>operator</th><th {cell}>measured</th><th {cell}>predicted</th><th {cell}>count</th><th {cell}>share</th><th>bound</th></tr>"
+    titles = "".join(f"<th {cell}>{word}</th>" for word in ("measured", "predicted", "count", "share"))
+    head = f"<tr><th>operator</th>{titles}<th>bound</th></tr>"
     speed = ratio(prediction.measured_step_s, prediction.step_time_s)
-    step = f"<b>{quantity(prediction.step_time_s, 's')}</b> a step (80 %: {quantity(low, 's')} to {quantity(high, 's')}), {speed} the measured"
+    step = (
+        f"<b>{quantity(prediction.step_time_s, 's')}</b> a step (80 %: {quantity(low, 's')} to {quantity(high, 's')}), {speed} the measured"
+    )
     return f'<div style="padding-left:16px"><p>{step} {quantity(prediction.measured_step_s, "s")}</p><table>{head}{rows}</table></div>'

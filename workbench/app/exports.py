@@ -52,7 +52,15 @@ class Exports:
             ("Card (YAML)", "card.yaml", card_yaml),
         )
         self.buttons = [self._button(*choice) for choice in choices]
-        self.dialog = pmui.Dialog(*self.buttons, title="Export", title_variant="h6", show_close_button=True, close_on_click=True, width_option="xs", sizing_mode="stretch_width")
+        self.dialog = pmui.Dialog(
+            *self.buttons,
+            title="Export",
+            title_variant="h6",
+            show_close_button=True,
+            close_on_click=True,
+            width_option="xs",
+            sizing_mode="stretch_width",
+        )
 
     def _button(self, label: str, name: str, make: Callable[[Session], BytesIO]) -> pn.viewable.Viewable:
         def content() -> BytesIO:

@@ -11,6 +11,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
+from workbench.app.html import Html
 from workbench.app.runner import Latest, Outcome
 from workbench.app.state import Session
 from workbench.cost.vendor import VendorTimes, read_vendor
@@ -26,13 +27,27 @@ class Opening:
         self.session = session
         self._folder: Path | None = None
         self._vendors: Latest[Path, VendorTimes] = Latest(read_vendor, self._read, session.executor, session.deliver)
-        self.sample = pmui.Select(label="Sample", options=["", *session.shelf.samples()], value="", size="small", sizing_mode="stretch_width")
-        self.upload = pmui.FileInput(label="Upload trace files", accept=".json,.gz", multiple=True, variant="outlined", sizing_mode="stretch_width")
+        self.sample = pmui.Select(
+            label="Sample",
+            options={"choose a sample …": ""} | {name: name for name in session.shelf.samples()},
+            value="",
+            size="small",
+            sizing_mode="stretch_width",
+        )
+        self.upload = pmui.FileInput(
+            label="Upload trace files", accept=".json,.gz", multiple=True, variant="outlined", sizing_mode="stretch_width"
+        )
         self.vendor = pmui.FileInput(label="Upload vendor times (CSV)", accept=".csv", variant="outlined", sizing_mode="stretch_width")
         self.drop = pmui.Button(label="Remove vendor times", icon="delete", variant="text", size="small", disabled=True)
-        self.stated = pn.pane.HTML(_words("No vendor times in use."), sizing_mode="stretch_width", margin=(2, 4))
+        self.stated = Html(html=_words("No vendor times in use."), sizing_mode="stretch_width", margin=(2, 4))
         self.path = pmui.AutocompleteInput(
-            label="File on the server", options=[], restrict=True, min_characters=0, size="small", sizing_mode="stretch_width", placeholder="type a part of its name"
+            label="File on the server",
+            options=[],
+            restrict=True,
+            min_characters=0,
+            size="small",
+            sizing_mode="stretch_width",
+            placeholder="type a part of its name",
         )
         self.sample.param.watch(self._sample, "value")
         self.upload.param.watch(self._uploaded, "value")
@@ -40,22 +55,36 @@ class Opening:
         self.path.param.watch(self._picked, "value")
         self.drop.on_click(lambda _: self._drop())
         self.dialog = pmui.Dialog(
-            *self._contents(), title="Open", title_variant="h6", show_close_button=True, close_on_click=True, width_option="sm", sizing_mode="stretch_width"
+            *self._contents(),
+            title="Open",
+            title_variant="h6",
+            show_close_button=True,
+            close_on_click=True,
+            width_option="sm",
+            sizing_mode="stretch_width",
         )
 
     def _contents(self) -> list[Any]:
         shelf = self.session.shelf
         parts = [
             self.sample,
-            pn.pane.HTML(_words("PyTorch profiler traces (.json or .json.gz), one file or one a rank."), sizing_mode="stretch_width", margin=(8, 4, 0, 4)),
+            pn.pane.HTML(
+                _words("PyTorch profiler traces (.json or .json.gz), one file or one a rank."),
+                sizing_mode="stretch_width",
+                margin=(8, 4, 0, 4),
+            ),
             self.upload,
         ]
         if shelf.folder is not None:
-            parts += [pn.pane.HTML(_words(f"Large traces: pick a file below {shelf.folder.name}/ on the server."), margin=(8, 4, 0, 4)), self.path]
+            parts += [
+                pn.pane.HTML(_words(f"Large traces: pick a file below {shelf.folder.name}/ on the server."), margin=(8, 4, 0, 4)),
+                self.path,
+            ]
         parts += [
             pmui.Divider(sizing_mode="stretch_width", margin=(10, 0)),
             pn.pane.HTML(
-                _words("A vendor's operator times (name or kind, dtype, dims, time with a unit) take precedence over every model."), margin=(0, 4)
+                _words("A vendor's operator times (name or kind, dtype, dims, time with a unit) take precedence over every model."),
+                margin=(0, 4),
             ),
             self.vendor,
             pn.Row(self.stated, self.drop, sizing_mode="stretch_width"),
@@ -71,7 +100,9 @@ class Opening:
         """Open a trace of the shelf by name; an unknown name is said."""
         samples = self.session.shelf.samples()
         if name not in samples:
-            self.session.complain(UnreadableInput(name, "no sample trace of this name", f"pick one of {', '.join(samples) or 'none, upload one'}"))
+            self.session.complain(
+                UnreadableInput(name, "no sample trace of this name", f"pick one of {', '.join(samples) or 'none, upload one'}")
+            )
             return
         self.dialog.open = False
         self.session.open(name, (samples[name],))
@@ -119,13 +150,13 @@ class Opening:
             self.session.complain(outcome.error)
             return
         self.session.set_vendor(outcome.answer)
-        self.stated.object = _words(f"In use: {outcome.question.name}")
+        self.stated.html = _words(f"In use: {outcome.question.name}")
         self.drop.disabled = False
         self.dialog.open = False
 
     def _drop(self) -> None:
         self.session.set_vendor(None)
-        self.stated.object = _words("No vendor times in use.")
+        self.stated.html = _words("No vendor times in use.")
         self.drop.disabled = True
 
 

@@ -13,6 +13,7 @@ import panel_material_ui as pmui
 from workbench.app.cards import Cards
 from workbench.app.editor import Editor
 from workbench.app.exports import Exports
+from workbench.app.html import Html
 from workbench.app.opening import Opening
 from workbench.app.roofline import Roofline
 from workbench.app.shelf import Shelf
@@ -25,6 +26,7 @@ from workbench.errors import WorkbenchError
 log = logging.getLogger(__name__)
 TITLE = "NPU Workbench"
 TOAST_MS = 12_000
+SETTLE_MS = 250
 
 
 def complain(fault: Exception) -> None:
@@ -62,7 +64,9 @@ class App:
         What is chosen at the start; the address of the page goes before.
     """
 
-    def __init__(self, shelf: Shelf, executor: Executor, deliver: Callable[[Callable[[], None]], object], npu: str = "", trace: str = "") -> None:
+    def __init__(
+        self, shelf: Shelf, executor: Executor, deliver: Callable[[Callable[[], None]], object], npu: str = "", trace: str = ""
+    ) -> None:
         self.session = Session(shelf, executor, deliver, complain)
         if npu:
             self.session.choose(npu)
@@ -70,8 +74,10 @@ class App:
         self.sweep, self.operators, self.editor = SweepPlot(self.session), Operators(self.session), Editor(self.session)
         self.opening, self.exports = Opening(self.session), Exports(self.session)
         self.lags, self.notes = html_list(), html_list()
-        self.status = pn.pane.HTML("", margin=(0, 8))
-        self.note_button = pmui.Button(label="Notes", icon="sticky_note_2", variant="text", color="light", size="small", on_click=lambda _: self._toggle())
+        self.status = Html(margin=(0, 8), width=230)
+        self.note_button = pmui.Button(
+            label="Notes", icon="sticky_note_2", variant="text", color="light", size="small", on_click=lambda _: self._toggle()
+        )
         self.steps = pmui.Select(label="Step", options={"typical": -1, "all": -2}, value=-1, size="small", width=150, margin=(0, 0, 0, 8))
         self.page = self._page()
         self._watch()
@@ -81,7 +87,7 @@ class App:
     def _watch(self) -> None:
         session = self.session
         session.param.watch(lambda _: _guarded(self.paint), "answer")
-        session.param.watch(lambda _: _guarded(self.settle), "settled")
+        session.param.watch(lambda _: self._later(), "settled")
         session.param.watch(lambda _: self._status(), "busy")
         session.param.watch(lambda _: self._steps(), "workload")
         self.steps.param.watch(lambda event: session.param.update(step=event.new), "value")
@@ -96,17 +102,24 @@ class App:
             self.roofline.update()
             self.sweep.chosen()
 
+    def _later(self) -> None:
+        """Settle once nothing has moved for a moment: a table takes longer to draw than all pictures."""
+        count, document = self.session.settled, pn.state.curdoc
+        document.add_timeout_callback(lambda: _guarded(self.settle) if count == self.session.settled else None, SETTLE_MS)
+
     def settle(self) -> None:
         """Follow with what is read rather than watched: tables, notes, the curve of the sweep."""
         with pn.io.hold():
             prediction = self.session.answer.prediction
-            self.notes.object = notes_html(prediction.notes)
-            self.note_button.label = f"Notes ({len(prediction.notes)})"
+            self.notes.html = notes_html(prediction.notes)
+            label = f"Notes ({len(prediction.notes)})"
+            if self.note_button.label != label:
+                self.note_button.label = label
             for act in (self.operators.update, self.sweep.refresh, self._lags):
                 _guarded(act)
 
     def _lags(self) -> None:
-        self.lags.object = lag_html(self.session.answer.prediction.lags())
+        self.lags.html = lag_html(self.session.answer.prediction.lags())
 
     def _steps(self) -> None:
         graph = self.session.workload.graph
@@ -115,7 +128,9 @@ class App:
 
     def _status(self) -> None:
         words = self.session.busy
-        self.status.object = f'<div style="font:13px system-ui,sans-serif;color:#fff;line-height:30px;white-space:nowrap">{words}…</div>' if words else ""
+        self.status.html = (
+            f'<div style="font:13px system-ui,sans-serif;color:#fff;line-height:30px;white-space:nowrap">{words}…</div>' if words else ""
+        )
 
     def _toggle(self) -> None:
         self.page.contextbar_open = not self.page.contextbar_open
@@ -143,10 +158,20 @@ class App:
         )
 
     def _main(self) -> Any:
-        timeline = _panel(pn.Row(_heading("Timeline"), pn.layout.HSpacer(), self.steps, sizing_mode="stretch_width"), self.timeline.__panel__(), height=350)
-        roof = _panel(pn.Row(_heading("Roofline"), pn.layout.HSpacer(), self.roofline.level, sizing_mode="stretch_width"), self.roofline.__panel__(), height=400)
+        timeline = _panel(
+            pn.Row(_heading("Timeline"), pn.layout.HSpacer(), self.steps, sizing_mode="stretch_width"),
+            self.timeline.__panel__(),
+            height=350,
+        )
+        roof = _panel(
+            pn.Row(_heading("Roofline"), pn.layout.HSpacer(), self.roofline.level, sizing_mode="stretch_width"),
+            self.roofline.__panel__(),
+            height=400,
+        )
         sweep = _panel(pn.Row(_heading("Sweep"), self.sweep.field, sizing_mode="stretch_width"), self.sweep.__panel__(), height=400)
-        tables = pmui.Tabs(("Operators", self.operators.__panel__()), ("Unexplained lags", self.lags), sizing_mode="stretch_width", margin=0)
+        tables = pmui.Tabs(
+            ("Operators", self.operators.__panel__()), ("Unexplained lags", self.lags), sizing_mode="stretch_width", margin=0
+        )
         both = pn.FlexBox(roof, sweep, flex_wrap="nowrap", gap="12px", sizing_mode="stretch_width")
         return pn.Column(self.cards.__panel__(), timeline, both, _panel(tables), sizing_mode="stretch_width", margin=(10, 14))
 
@@ -157,7 +182,12 @@ def _heading(text: str) -> Any:
 
 def _panel(*parts: Any, height: int | None = None) -> Any:
     sizing = {"height": height, "sizing_mode": "stretch_width"} if height else {"sizing_mode": "stretch_width"}
-    return pn.Column(*parts, styles={"border": "1px solid rgba(127,137,150,.35)", "border-radius": "10px", "padding": "6px 12px 10px"}, margin=(12, 0, 0, 0), **sizing)
+    return pn.Column(
+        *parts,
+        styles={"border": "1px solid rgba(127,137,150,.35)", "border-radius": "10px", "padding": "6px 12px 10px"},
+        margin=(12, 0, 0, 0),
+        **sizing,
+    )
 
 
 def _theme() -> dict[str, Any]:

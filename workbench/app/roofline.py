@@ -24,7 +24,26 @@ class Roofline:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.points = ColumnDataSource({key: [] for key in ("row", "x", "y", "size", "colour", "bound", "name", "signature", "time", "total", "rate", "intensity", "evidence")})
+        self.points = ColumnDataSource(
+            {
+                key: []
+                for key in (
+                    "row",
+                    "x",
+                    "y",
+                    "size",
+                    "colour",
+                    "bound",
+                    "name",
+                    "signature",
+                    "time",
+                    "total",
+                    "rate",
+                    "intensity",
+                    "evidence",
+                )
+            }
+        )
         self.roofs = ColumnDataSource({"xs": [], "ys": [], "name": []})
         self.words = ColumnDataSource({"label_x": [], "label_y": [], "text": []})
         self.level = pmui.RadioButtonGroup(options={"Outermost": "outermost", "L2": "shared"}, value="outermost", size="small", margin=0)
@@ -38,14 +57,25 @@ class Roofline:
     def _figure(self) -> Any:
         plot = figure(
             x_axis_type="log", y_axis_type="log", sizing_mode="stretch_both", min_height=240, tools="pan,wheel_zoom,box_zoom,reset,tap",
-            active_scroll=None, x_axis_label="intensity [FLOP/B]", y_axis_label="rate [FLOP/s]", toolbar_location="right", min_border_right=6,
-            x_range=Range1d(0.1, 1e4), y_range=Range1d(1e9, 1e15), output_backend="canvas",
+            active_scroll=None, x_axis_label="intensity [FLOP/B]", y_axis_label="rate [FLOP/s]", toolbar_location="right",
+            min_border_right=6,            x_range=Range1d(0.1, 1e4), y_range=Range1d(1e9, 1e15), output_backend="canvas",
         )  # fmt: skip
         plot.multi_line("xs", "ys", source=self.roofs, line_color="#7A7F87", line_width=1.6)
-        plot.text("label_x", "label_y", "text", source=self.words, text_font_size="11px", text_color="#7A7F87", text_align="right", text_baseline="bottom", y_offset=-2)
+        plot.text(
+            "label_x",
+            "label_y",
+            "text",
+            source=self.words,
+            text_font_size="11px",
+            text_color="#7A7F87",
+            text_align="right",
+            text_baseline="bottom",
+            y_offset=-2,
+        )
         dots = plot.scatter(
             "x", "y", size="size", color="colour", line_color="white", line_width=0.8, fill_alpha=0.78, source=self.points,
-            nonselection_fill_alpha=0.25, nonselection_line_alpha=0.4, selection_line_color="#C2185B", selection_line_width=2.5, selection_fill_alpha=0.95,
+            nonselection_fill_alpha=0.25, nonselection_line_alpha=0.4, selection_line_color="#C2185B",
+            selection_line_width=2.5, selection_fill_alpha=0.95,
         )  # fmt: skip
         plot.add_tools(HoverTool(renderers=[dots], tooltips=_TIP))
         plot.toolbar.logo = None

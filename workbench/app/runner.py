@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 Question = TypeVar("Question")
@@ -81,4 +82,4 @@ class Latest(Generic[Question, Answer]):
             with self._lock:
                 newest = not self._waiting
             outcome = Outcome(question, answer, error, newest)
-            self._deliver(lambda outcome=outcome: self._show(outcome))
+            self._deliver(partial(self._show, outcome))

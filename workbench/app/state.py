@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ import param
 from workbench.app.runner import Latest, Outcome
 from workbench.app.shelf import Shelf
 from workbench.cost.vendor import VendorTimes
-from workbench.errors import InvalidSpec, WorkbenchError
+from workbench.errors import InvalidSpec, Refused, WorkbenchError
 from workbench.hardware.npu import Field, NpuSpec, load_npu
 from workbench.study.predict import predict
 from workbench.study.prediction import Prediction
@@ -76,17 +76,26 @@ def parse_edits(text: str) -> dict[str, str]:
     return out
 
 
-def edited(npu: str, edits: str) -> NpuSpec | None:
-    """Return the card with its edits; None to replay as recorded."""
-    if npu == AS_RECORDED:
-        return None
-    spec = load_npu(npu)
-    fields = {field.path: field for field in spec.fields()}
+def edited(spec: NpuSpec, units: Mapping[str, str], edits: str) -> NpuSpec:
+    """Return a card with its edits; ``units`` maps the paths of its fields to their units."""
     changes: dict[str, object] = {}
     for path, text in parse_edits(edits).items():
-        plain = path in fields and not fields[path].unit
+        plain = units.get(path) == ""
         changes[path] = _number(path, text) if plain else text
     return spec.with_(changes) if changes else spec
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card as it is described, and its editable fields."""
+
+    spec: NpuSpec
+    fields: Mapping[str, Field]
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        """Unit of every field."""
+        return {path: field.unit for path, field in self.fields.items()}
 
 
 def _number(path: str, text: str) -> float | int:
@@ -127,18 +136,22 @@ class Session(param.Parameterized):
     answer = param.Parameter(default=None, doc="The newest Answer.")
     settled = param.Integer(default=0, doc="Counts answers after which nothing newer was waiting.")
 
-    def __init__(self, shelf: Shelf, executor: Executor, deliver: Callable[[Callable[[], None]], object], complain: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, shelf: Shelf, executor: Executor, deliver: Callable[[Callable[[], None]], object], complain: Callable[[Exception], None]
+    ) -> None:
         super().__init__()
         self.shelf, self.executor, self.deliver, self.complain = shelf, executor, deliver, complain
         self._predictions: Latest[Question, Answer] = Latest(answer, self._show, executor, deliver)
         self._openings: Latest[tuple[str, tuple[Any, ...]], Workload] = Latest(lambda q: shelf.open(q[1]), self._opened, executor, deliver)
+        self._cards: dict[str, Card] = {}
         self.respec()
 
     @param.depends("npu", "edits", watch=True)
     def respec(self) -> None:
         """Make the edited card; a contradiction is shown and the last good card stays."""
         try:
-            self.spec = edited(self.npu, self.edits)
+            card = self.card()
+            self.spec = edited(card.spec, card.units, self.edits) if card is not None else None
         except WorkbenchError as fault:
             self.complain(fault)
             if self.spec is None:  # the page's address names a card or a field that does not exist
@@ -148,12 +161,22 @@ class Session(param.Parameterized):
         """Take a card from the catalogue, without edits."""
         self.param.update(npu=npu, edits="")
 
-    def fields(self) -> tuple[Field, ...]:
-        """Return the editable fields of the chosen card without its edits."""
+    def card(self) -> Card | None:
+        """Return the chosen card without its edits (None: as recorded)."""
+        if self.npu == AS_RECORDED:
+            return None
+        if self.npu not in self._cards:
+            spec = load_npu(self.npu)
+            self._cards[self.npu] = Card(spec, {field.path: field for field in spec.fields()})
+        return self._cards[self.npu]
+
+    def fields(self) -> Mapping[str, Field]:
+        """Return the editable fields of the chosen card by path, without its edits."""
         try:
-            return () if self.npu == AS_RECORDED else load_npu(self.npu).fields()
+            card = self.card()
         except WorkbenchError:
-            return ()
+            return {}
+        return card.fields if card is not None else {}
 
     def set_field(self, path: str, text: str) -> None:
         """Change one field of the card; setting it to the card's own value removes the edit.
@@ -163,19 +186,20 @@ class Session(param.Parameterized):
         WorkbenchError
             When the value does not hold; nothing is changed.
         """
-        base = next((field for field in self.fields() if field.path == path), None)
-        changes = parse_edits(self.edits)
-        changes[path] = text
-        trial = edited(self.npu, f"{path}={text}")
-        if base is not None and trial is not None and trial.get(path) == base.value:
-            del changes[path]
+        card = self.card()
+        if card is None:
+            raise Refused(path, "no card is chosen", "choose one first")
+        changes = parse_edits(self.edits) | {path: text}
         joined = ";".join(f"{key}={value}" for key, value in changes.items())
-        edited(self.npu, joined)
+        base, trial = card.fields.get(path), edited(card.spec, card.units, joined)
+        if base is not None and trial.get(path) == base.value:
+            del changes[path]
+            joined = ";".join(f"{key}={value}" for key, value in changes.items())
         self.edits = joined
 
     def set_value(self, path: str, value: float) -> None:
         """Change one field to an SI value."""
-        field = next(field for field in self.fields() if field.path == path)
+        field = self.fields()[path]
         self.set_field(path, exact(value, field.unit) if field.unit else f"{value:g}")
 
     def open(self, name: str, paths: tuple[Any, ...]) -> None:
@@ -197,7 +221,6 @@ class Session(param.Parameterized):
         """Ask for the prediction of what is set now."""
         if self.workload is None:
             return
-        self.busy = "predicting"
         scenario = Scenario(self.workload, npu=self.spec, vendor=self.vendor, host_factor=self.host_factor, anchored=self.anchored)
         self._predictions.ask(Question(scenario, self.step))
 

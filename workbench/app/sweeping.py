@@ -11,7 +11,8 @@ import panel_material_ui as pmui
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, HoverTool, LinearAxis, Range1d, TapTool
 from bokeh.plotting import figure
 
-from workbench.app.editor import text_of
+from workbench.app.editor import is_whole, text_of
+from workbench.app.html import Html
 from workbench.app.runner import Latest, Outcome
 from workbench.app.state import Session
 from workbench.errors import Refused, WorkbenchError
@@ -28,7 +29,7 @@ MOST = 200
 _TICKS = """
 const v = tick, a = Math.abs(v); if (a === 0) return "0";
 for (const [s, p] of [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]])
-  if (a >= s * 0.9999999) return `${Number((v / s).toPrecision(3))} ${p}`.trim();
+  if (a >= s * 0.9999999) return `${Number((v / s).toPrecision(3))} ${p}${unit}`.trim();
 return String(v);
 """
 STEP, SHARE, MARK = "#0072B2", "#E69F00", "#E0457B"
@@ -50,8 +51,7 @@ def compute(question: Sweep) -> Curve:
     wide = question.low > 0 and question.high / question.low > 30
     axis = (logspace if wide else linspace)(question.low, question.high, question.count)
     values: Any = axis
-    spec = question.scenario.npu
-    if spec is not None and question.path in ("cores",) or question.path.startswith("matrix.") and "rate" not in question.path:
+    if is_whole(question.path):
         values = sorted({round(value) for value in axis.values("", question.path)})
     return curve(sweep(question.scenario, {f"npu.{question.path}": values}, progress=False))
 
@@ -69,8 +69,7 @@ class SweepPlot:
         self.low = pmui.TextInput(label="From", sizing_mode="stretch_width", **small)
         self.high = pmui.TextInput(label="To", sizing_mode="stretch_width", **small)
         self.count = pmui.IntInput(label="Points", value=POINTS, start=2, end=MOST, width=112, **small)
-        self.progress = pmui.LinearProgress(variant="indeterminate", visible=False, sizing_mode="stretch_width", margin=0)
-        self.words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(2, 0, 0, 4))
+        self.words = Html(sizing_mode="stretch_width", min_height=18, margin=(2, 0, 0, 4))
         self.figure = self._figure()
         self._rebuild()
         session.param.watch(lambda _: self._rebuild(), "npu")
@@ -80,8 +79,8 @@ class SweepPlot:
 
     def _figure(self) -> Any:
         plot = figure(
-            sizing_mode="stretch_both", min_height=200, tools="tap,reset", toolbar_location=None, y_axis_label="step time [s]", min_border_right=6,
-            x_range=Range1d(0, 1), y_range=Range1d(0, 1),
+            sizing_mode="stretch_both", min_height=200, tools="tap,reset", toolbar_location=None, min_border_right=6,
+            y_axis_label="step time", x_range=Range1d(0, 1), y_range=Range1d(0, 1),
         )  # fmt: skip
         plot.extra_y_ranges = {"share": Range1d(0, 1.02)}
         plot.add_layout(LinearAxis(y_range_name="share", axis_label="time bound by outermost memory"), "right")
@@ -90,12 +89,22 @@ class SweepPlot:
         plot.line("x", "step", source=self.curve, line_color=STEP, line_width=2.2)
         dots = plot.scatter("x", "step", source=self.curve, size=8, fill_color=STEP, line_color="white", nonselection_fill_alpha=1.0)
         plot.scatter("x", "y", source=self.mark, size=15, marker="diamond", fill_color=MARK, line_color="white", line_width=1.2)
-        plot.text("x", "y", "words", source=self.mark, text_color=MARK, text_font_size="11px", y_offset=-12, text_align="center", text_baseline="bottom")
+        plot.text(
+            "x",
+            "y",
+            "words",
+            source=self.mark,
+            text_color=MARK,
+            text_font_size="11px",
+            y_offset=-12,
+            text_align="center",
+            text_baseline="bottom",
+        )
         plot.add_tools(HoverTool(renderers=[dots], tooltips="<div style='font:12px system-ui'>@words</div>"))
         plot.select_one(TapTool).renderers = [dots]
         self.curve.selected.on_change("indices", self._picked)
         for axis in plot.axis:
-            axis.formatter = CustomJSTickFormatter(code=_TICKS)
+            axis.formatter = _ticks("s")
             axis.axis_label_text_font_size = "12px"
             axis.major_label_text_font_size = "11px"
             axis.axis_label_standoff = 4
@@ -104,11 +113,11 @@ class SweepPlot:
         return plot
 
     def _chosen(self) -> Field | None:
-        return next((field for field in self.session.fields() if field.path == self.field.value), None)
+        return self.session.fields().get(self.field.value)
 
     def _rebuild(self) -> None:
         """Offer the fields of the card."""
-        fields = self.session.fields()
+        fields = tuple(self.session.fields().values())
         options = {f"{field.label} ({field.path})": field.path for field in fields}
         outer = [field.path for field in fields if field.path.startswith("memory.") and field.path.endswith(".bandwidth")]
         value = self.field.value if self.field.value in options.values() else (outer[-1] if outer else next(iter(options.values()), None))
@@ -139,12 +148,11 @@ class SweepPlot:
         except WorkbenchError as fault:
             self._clear(f"{fault.what}: {fault.fix}")
             return
-        self.progress.visible = True
+        self.words.html = _small("computing the sweep …")
         self._latest.ask(Sweep(answer.prediction.scenario, field.path, low, high, int(self.count.value or POINTS)))
 
     def _clear(self, words: str) -> None:
-        self.progress.visible = False
-        self.words.object = _small(words)
+        self.words.html = _small(words)
         self.curve.data = {key: [] for key in self.curve.data}
         self.mark.data = {key: [] for key in self.mark.data}
 
@@ -152,7 +160,6 @@ class SweepPlot:
         if not outcome.newest:
             return
         with pn.io.hold():
-            self.progress.visible = False
             if outcome.answer is None:
                 fault = outcome.error
                 self._clear(f"{fault.what}: {fault.fix}" if isinstance(fault, WorkbenchError) else f"the sweep failed: {fault}")
@@ -167,14 +174,16 @@ class SweepPlot:
         ]
         columns = (found.x[ok], found.step_s[ok], found.low_s[ok], found.high_s[ok], found.memory_share[ok], found.x[ok], words)
         self.curve.data = dict(zip(("x", "step", "low", "high", "share", "value", "words"), columns, strict=True))
-        self.figure.xaxis[0].axis_label = f"{found.path.removeprefix('npu.')} [{unit or '1'}]"
+        label = found.path.removeprefix("npu.")
+        if self.figure.xaxis[0].axis_label != label:  # a new axis lays the plot out anew
+            self.figure.xaxis[0].update(axis_label=label, formatter=_ticks(unit))
         refused = [reason for reason in found.reason if reason]
         texts = []
         if found.knee >= 0:
             texts.append(f"From {quantity(found.x[found.knee], unit)} on a further step gains less than 1 %.")
         if refused:
             texts.append(f"{len(refused)} of {len(found.x)} values do not hold, e.g. {refused[0]}")
-        self.words.object = _small(" ".join(texts))
+        self.words.html = _small(" ".join(texts))
         self.chosen()
 
     def chosen(self) -> None:
@@ -212,11 +221,15 @@ class SweepPlot:
     def __panel__(self) -> pn.viewable.Viewable:
         return pn.Column(
             pn.Row(self.low, self.high, self.count, sizing_mode="stretch_width"),
-            self.progress,
             pn.pane.Bokeh(self.figure, sizing_mode="stretch_both", margin=0),
             self.words,
             sizing_mode="stretch_both",
         )
+
+
+def _ticks(unit: str) -> Any:
+    """Return a formatter that writes SI prefix and unit behind every tick."""
+    return CustomJSTickFormatter(code=_TICKS, args={"unit": unit})
 
 
 def _value(text: str, field: Field) -> float:

@@ -11,27 +11,21 @@ import panel as pn
 import xarray as xr
 from bokeh.models.widgets.tables import NumberFormatter
 
+from workbench.app.html import Html, asset
 from workbench.app.state import Session
 from workbench.errors import Note
 from workbench.view.text import quantity
 
 COLUMNS = {
-    "name": "operator", "signature": "shapes", "kind": "kind", "dtype": "dtype", "measured": "measured [µs]", "predicted": "predicted [µs]",
-    "ratio": "ratio", "bound": "bound", "evidence": "evidence", "count": "count", "total": "total [ms]", "share": "share [%]", "why": "why",
+    "name": "operator", "signature": "shapes", "measured": "measured [µs]", "predicted": "predicted [µs]", "ratio": "ratio",
+    "count": "count", "total": "total [ms]", "share": "share [%]", "bound": "bound", "evidence": "evidence", "kind": "kind",
+    "dtype": "dtype", "why": "why",
 }  # fmt: skip
-_TABLE_CSS = """
-.tabulator { font: 12.5px Inter, Roboto, system-ui, sans-serif !important; font-variant-numeric: tabular-nums; }
-.tabulator .tabulator-header .tabulator-col .tabulator-col-content { padding: 3px 6px !important; }
-.tabulator .tabulator-header .tabulator-col-title { font-size: 12px; }
-.tabulator .tabulator-header input { font-size: 11.5px; padding: 1px 4px !important; border-radius: 4px; border: 1px solid rgba(127,137,150,.5); }
-.tabulator .tabulator-row .tabulator-cell { padding: 4px 6px !important; }
-.tabulator .tabulator-footer { font-size: 12px; }
-"""
 UNPRICED = ("scaled", "extrapolated", "measured")
 _NUMBERS = {"measured": "0,0.00", "predicted": "0,0.00", "ratio": "0,0.00", "count": "0,0", "total": "0,0.000", "share": "0.0"}
 _WIDTHS = {
-    "name": 170, "signature": 190, "kind": 96, "dtype": 60, "measured": 104, "predicted": 104, "ratio": 64, "bound": 82, "evidence": 92, "count": 64,
-    "total": 84, "share": 76, "why": 320,
+    "name": 160, "signature": 165, "measured": 106, "predicted": 104, "ratio": 58, "count": 60, "total": 78, "share": 72, "bound": 74,
+    "evidence": 88, "kind": 90, "dtype": 58, "why": 420,
 }  # fmt: skip
 
 
@@ -57,7 +51,7 @@ def operator_frame(table: xr.Dataset) -> pd.DataFrame:
         "share": table.share.values * 100,
         "why": table.why.values,
     }
-    return pd.DataFrame(data, index=pd.Index(table.operator.values, name="row"))
+    return pd.DataFrame(data, index=pd.Index(table.operator.values, name="row"))[list(COLUMNS)]
 
 
 def _shapes(name: str, dtype: str, signature: str) -> str:
@@ -74,13 +68,15 @@ class Operators:
         empty = pd.DataFrame({key: [] for key in COLUMNS}, index=pd.Index([], name="row", dtype="int64")).astype(kinds)
         words = [key for key in COLUMNS if key not in _NUMBERS]
         self.component = pn.widgets.Tabulator(
-            empty, titles=COLUMNS, widths=_WIDTHS, show_index=False, disabled=True, selectable=1, pagination="local", page_size=12, layout="fit_data",
+            empty, titles=COLUMNS, widths=_WIDTHS, show_index=False, disabled=True, selectable=1, pagination="local",
+            page_size=14, layout="fit_data",
             formatters={key: NumberFormatter(format=form) for key, form in _NUMBERS.items()},
-            text_align={key: "right" for key in _NUMBERS}, header_filters={key: {"type": "input", "placeholder": "filter"} for key in words},
-            theme="simple", sizing_mode="stretch_width", height=470, margin=0, configuration={"rowHeight": 26},
-            stylesheets=[_TABLE_CSS],
+            text_align={key: "right" for key in _NUMBERS},
+            header_filters={key: {"type": "input", "placeholder": "filter"} for key in words},
+            theme="simple", sizing_mode="stretch_width", height=480, margin=0, configuration={"rowHeight": 26},
+            stylesheets=[asset("table.css")],
         )  # fmt: skip
-        self.words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(4, 0, 4, 2))
+        self.words = Html(sizing_mode="stretch_width", margin=(4, 0, 4, 2))
         self.component.on_click(self._clicked)
         session.param.watch(lambda _: self._select(), "selected")
 
@@ -93,7 +89,11 @@ class Operators:
         if found != self.component.selection:
             self.component.selection = found
             if found:
-                self.component.page = min(found[0] // self.component.page_size + 1, max(self.component.max_page, 1)) if hasattr(self.component, "max_page") else 1
+                self.component.page = (
+                    min(found[0] // self.component.page_size + 1, max(self.component.max_page, 1))
+                    if hasattr(self.component, "max_page")
+                    else 1
+                )
 
     def update(self) -> None:
         """Show the newest answer."""
@@ -102,7 +102,7 @@ class Operators:
         prediction = self.session.answer.prediction
         frame = operator_frame(prediction.operators())
         self.component.value = frame
-        self.words.object = _unpriced(frame) if prediction.scenario.npu is not None else ""
+        self.words.html = _unpriced(frame) if prediction.scenario.npu is not None else ""
         self._select()
 
     def __panel__(self) -> pn.viewable.Viewable:
@@ -116,21 +116,12 @@ def _unpriced(frame: pd.DataFrame) -> str:
         return _line("Every operator is priced by a vendor time or the model.")
     names = ", ".join(f"{escape(str(row['name']))} ({row['share']:.1f} %)" for _, row in rows.head(6).iterrows())
     more = f" and {len(rows) - 6} more" if len(rows) > 6 else ""
-    return _line(f"<b>{len(rows)} operator{'s' if len(rows) > 1 else ''} without vendor time or model</b>, {rows.share.sum():.1f} % of the predicted time: {names}{more}.")
+    what = f"{len(rows)} operator{'s' if len(rows) > 1 else ''} without vendor time or model"
+    return _line(f"<b>{what}</b>, {rows.share.sum():.1f} % of the predicted time: {names}{more}.")
 
 
 def _line(text: str) -> str:
     return f'<div style="font:12.5px/1.4 Inter,Roboto,system-ui,sans-serif">{text}</div>'
-
-
-_LIST_CSS = """
-table { border-collapse: collapse; width: 100%; font: 12.5px/1.4 Inter, Roboto, system-ui, sans-serif; font-variant-numeric: tabular-nums; }
-th { text-align: left; font-weight: 600; opacity: .75; padding: 4px 10px 4px 0; border-bottom: 1px solid rgba(127,137,150,.4); }
-td { padding: 4px 10px 4px 0; border-bottom: 1px solid rgba(127,137,150,.2); vertical-align: top; overflow-wrap: anywhere; }
-td.n { text-align: right; white-space: nowrap; }
-.note { font: 12.5px/1.4 Inter, Roboto, system-ui, sans-serif; padding: 8px 2px; border-bottom: 1px solid rgba(127,137,150,.3); overflow-wrap: anywhere; }
-.code { font-weight: 600; } .where, .fix { opacity: .75; } .fix::before { content: "→ "; }
-"""
 
 
 def lag_html(table: xr.Dataset) -> str:
@@ -139,7 +130,8 @@ def lag_html(table: xr.Dataset) -> str:
         return _line("No unexplained lag: every wait in the timeline has a recorded cause.")
     head = "<tr><th>lag</th><th>on the critical path</th><th>where</th><th>between</th><th>cause</th></tr>"
     rows = "".join(
-        f'<tr><td class="n">{quantity(float(lag.seconds), "s")}</td><td>{"yes" if bool(lag.critical) else "no"}</td><td>{escape(str(lag["where"].item()))}</td>'
+        f'<tr><td class="n">{quantity(float(lag.seconds), "s")}</td><td>{"yes" if bool(lag.critical) else "no"}</td>'
+        f"<td>{escape(str(lag['where'].item()))}</td>"
         f"<td>{escape(str(lag.before.item()))} → {escape(str(lag.after.item()))}</td><td>{escape(str(lag.cause.item()))}</td></tr>"
         for lag in (table.isel(lag=i) for i in range(table.sizes["lag"]))
     )
@@ -157,8 +149,6 @@ def notes_html(notes: tuple[Note, ...]) -> str:
     )
 
 
-def html_list(text: str = "") -> pn.pane.HTML:
-    """Return a pane for one of these lists."""
-    return pn.pane.HTML(text, stylesheets=[_LIST_CSS], sizing_mode="stretch_width", margin=(4, 2))
-
-
+def html_list() -> Html:
+    """Return a place for one of these lists."""
+    return Html(stylesheets=[asset("list.css")], sizing_mode="stretch_width", margin=(4, 2))

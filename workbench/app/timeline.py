@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,12 @@ import panel as pn
 import param
 from panel.custom import JSComponent
 
+from workbench.app.html import asset
 from workbench.app.state import Answer, Session
 from workbench.view import canvas
 from workbench.view.text import quantity
 from workbench.view.timeline import statistics
 
-ASSETS = Path(__file__).parent / "assets"
 _PARTS = ("timeline_picture.js", "timeline_input.js", "timeline.js")
 
 
@@ -30,8 +29,8 @@ class TimelineCanvas(JSComponent):
     dark = param.Boolean(default=False)
     empty = param.String(default="")
 
-    _esm = "\n".join((ASSETS / part).read_text(encoding="utf-8") for part in _PARTS)
-    _stylesheets = [(ASSETS / "timeline.css").read_text(encoding="utf-8")]
+    _esm = "\n".join(asset(part) for part in _PARTS)
+    _stylesheets = [asset("timeline.css")]
 
     def __init__(self, handle: Any, **params: Any) -> None:
         super().__init__(**params)
@@ -109,7 +108,7 @@ class Timeline:
         if not 0 <= index < len(found.lanes.node):
             return
         node = int(found.lanes.node[index])
-        title, rows = canvas.node_details(found.prediction, found.names, node)
+        title, rows = canvas.node_details(found.prediction, found.lanes, found.names, node)
         arrows = canvas.arrows(found.prediction, found.lanes, node)
         self.component._send_msg({"type": "details", "title": title, "rows": [list(row) for row in rows], "arrows": arrows})
         row = int(found.prediction.graph.op[node])

@@ -88,9 +88,10 @@ def look_inks() -> list[dict[str, str]]:
     return [{"word": LOOKS[look].word, "light": LOOKS[look].light, "dark": LOOKS[look].dark} for look in Look]
 
 
-def node_details(prediction: Prediction, names: Names, node: int) -> tuple[str, list[tuple[str, str]]]:
+def node_details(prediction: Prediction, lanes: Lanes, names: Names, node: int) -> tuple[str, list[tuple[str, str]]]:
     """Return title and (word, text with unit) rows about one node."""
-    graph, timeline, measured = prediction.graph, prediction.timeline, prediction.measured_timeline
+    graph, timeline = prediction.graph, prediction.timeline
+    begins = [quantity(float(lanes.start[at]), "s") if at >= 0 else "–" for at in lanes.place[node]]
     before, after = float(graph.measured_s[node]), float(prediction.node_s[node])
     change = f" ({before / after:.2f}x faster)" if 0 < after <= before else f" ({after / before:.2f}x slower)" if before > 0 else ""
     rows = [
@@ -98,7 +99,7 @@ def node_details(prediction: Prediction, names: Names, node: int) -> tuple[str, 
         ("on", graph.resources[graph.resource[node]]),
         ("measured", quantity(before, "s")),
         ("predicted", quantity(after, "s") + change),
-        ("starts", f"{quantity(measured.start_s[node], 's')} measured, {quantity(timeline.start_s[node], 's')} predicted"),
+        ("starts", f"{begins[0]} measured, {begins[1]} predicted"),
         ("slack", "none: it sets the step" if timeline.critical[node] else quantity(timeline.slack_s[node], "s")),
     ]
     row = int(graph.op[node])

@@ -36,9 +36,9 @@ class Ink:
 
 
 LOOKS: dict[Look, Ink] = {
-    Look.MATRIX: Ink("matrix kernel", "#0072B2", "#3D9BD9"),
-    Look.VECTOR: Ink("vector kernel", "#56B4E9", "#8ACBF0"),
-    Look.OTHER: Ink("other kernel", "#7A7F87", "#9AA0A8"),
+    Look.MATRIX: Ink("matrix work", "#0072B2", "#3D9BD9"),
+    Look.VECTOR: Ink("vector work", "#56B4E9", "#8ACBF0"),
+    Look.OTHER: Ink("other device work", "#7A7F87", "#9AA0A8"),
     Look.COMMUNICATION: Ink("communication", "#D55E00", "#F08A3C"),
     Look.COPY: Ink("copy or fill", "#E69F00", "#F2BC4B"),
     Look.HOST: Ink("host operator", "#009E73", "#2DBE95"),
@@ -104,8 +104,13 @@ def looks(graph: Graph, table: OpTable) -> np.ndarray:
     for kind, look in _NODE_LOOK.items():
         by_kind[kind] = look
     out = by_kind[graph.kind]
-    compute = np.flatnonzero(graph.kind == NodeKind.COMPUTE)
+    compute = np.flatnonzero(
+        (graph.kind == NodeKind.COMPUTE) | ((graph.kind == NodeKind.HOST_WORK) & (graph.op >= 0))
+    )  # CPU-only: priced host work
     row = graph.op[compute]
-    kind = np.where(row >= 0, table.kind[np.maximum(row, 0)], Kind.UNKNOWN) if len(table) else np.zeros(len(compute), dtype=np.int8)
-    out[compute] = np.select([np.isin(kind, _MATRIX_KINDS), kind == Kind.UNKNOWN], [Look.MATRIX, Look.OTHER], Look.VECTOR)
+    none = np.full(len(compute), int(Kind.UNKNOWN))
+    what = np.where(row >= 0, table.kind[np.maximum(row, 0)], none) if len(table) else none
+    out[compute] = np.where(
+        np.isin(what, _MATRIX_KINDS), int(Look.MATRIX), np.where(what == int(Kind.UNKNOWN), int(Look.OTHER), int(Look.VECTOR))
+    )
     return out

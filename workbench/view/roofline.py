@@ -73,7 +73,14 @@ def roof_columns(prediction: Prediction, level: str = "outermost") -> Columns:
     top = max((roof.value for roof in peaks), default=0.0)
     if slope is not None and top > 0:
         ridge = top / slope.value
-        _line(out, slope.name, [low, ridge], [low * slope.value, top], f"{slope.name} {quantity(slope.value, 'B/s', 3)}", float(np.sqrt(low * ridge)))
+        _line(
+            out,
+            slope.name,
+            [low, ridge],
+            [low * slope.value, top],
+            f"{slope.name} {quantity(slope.value, 'B/s', 3)}",
+            float(np.sqrt(low * ridge)),
+        )
     for roof in peaks:
         begin = roof.value / slope.value if slope is not None else low
         _line(out, roof.name, [begin, max(high, 2 * begin)], [roof.value, roof.value], _peak_text(roof), high)
@@ -114,6 +121,11 @@ def roofline(prediction: Prediction, level: str = "outermost", *, width: int = 6
         ``"outermost"`` or ``"shared"``.
     width, height : int
         Size [px].
+
+    Returns
+    -------
+    holoviews.Overlay
+        Roofs, points with hover, labels of the roofs.
     """
     import holoviews as hv
 

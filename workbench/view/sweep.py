@@ -55,13 +55,15 @@ def curve(dataset: xr.Dataset) -> Curve:
     axis = dataset[str(dims[0])]
     texts = dataset["reason_text"].values
     reason = tuple("" if ok else str(texts[code]) for ok, code in zip(dataset["valid"].values, dataset["reason"].values, strict=True))
-    columns = (dataset[name].values for name in ("step_time", "step_time_low", "step_time_high"))
+    step, low, high = (dataset[name].values for name in ("step_time", "step_time_low", "step_time_high"))
     share = dataset["bound_share"].sel(bound="memory").values
     return Curve(
         str(axis.attrs.get("path", dims[0])),
         str(axis.attrs.get("units", "1")),
         np.asarray(axis.values, dtype=float),
-        *columns,
+        step,
+        low,
+        high,
         share,
         reason,
     )
@@ -76,6 +78,11 @@ def sweep_curve(dataset: xr.Dataset, *, width: int = 640, height: int = 320) -> 
         From `workbench.study.sweep.sweep`, one axis.
     width, height : int
         Size [px].
+
+    Returns
+    -------
+    holoviews.Overlay
+        Interval, curve and points with hover.
     """
     import holoviews as hv
 

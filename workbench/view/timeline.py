@@ -115,7 +115,23 @@ def names_of(prediction: Prediction) -> Names:
 
 
 def detail(lanes: Lanes, t0: float, t1: float, pixels: int, budget: int = BUDGET) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rectangles of [t0, t1] [s]; see `workbench.view.kernels.detail`."""
+    """Return the rectangles of [t0, t1].
+
+    Parameters
+    ----------
+    lanes : Lanes
+    t0, t1 : float
+        Window [s].
+    pixels : int
+        Its width [px].
+    budget : int
+        Most rectangles.
+
+    Returns
+    -------
+    tuple of ndarray
+        See `workbench.view.kernels.detail`.
+    """
     return kernels.detail(lanes.ptr, lanes.start, lanes.finish, lanes.reach, lanes.look, lanes.critical, t0, t1, pixels, budget)
 
 

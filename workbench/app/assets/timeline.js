@@ -1,6 +1,6 @@
 // Component: wires the model's parameters to the picture. Draws locally at once; the server refines a window twice as wide.
 const KEYS = [["W S, wheel", "zoom"], ["A D, drag", "pan"], ["F", "fit all, or the selected area"], ["shift + drag", "select an area, get its statistics"], ["click", "details and dependencies"],
-  ["double click", "zoom to an event"], ["/", "search"], ["N P", "next, previous match"], ["C", "critical path"], ["Esc", "clear"], ["click a lane's name", "pin it to the top"], ["?", "this help"]];
+  ["double click", "zoom to an event"], ["/", "search"], ["N P", "next, previous match"], ["C", "critical path"], ["Esc", "clear"], ["click a lane", "pin it to the top"], ["?", "this help"]];
 
 function element(tag, attributes = {}, ...children) {
   const out = document.createElement(tag);
@@ -35,7 +35,8 @@ export function render({model}) {
   const canvas = element("canvas", {tabindex: "0", role: "img", "aria-label": "Timeline: measured above predicted. Press ? for keys."});
   const tip = element("div", {class: "tip", hidden: ""}), card = element("div", {class: "card", hidden: ""}), note = element("div", {class: "note", hidden: ""});
   const keys = element("div", {class: "keys", hidden: ""}, element("h4", {}, "Keys (click the timeline first)"), element("button", {class: "close", "aria-label": "close", onclick: () => { keys.hidden = true; }}, "×"));
-  keys.append((() => { const t = element("table"); for (const [k, what] of KEYS) t.append(element("tr", {}, element("td", {}, element("kbd", {}, k)), element("td", {class: "text"}, what))); return t; })());
+  const half = Math.ceil(KEYS.length / 2), pair = ([k, what]) => [element("td", {}, element("kbd", {}, k)), element("td", {class: "text"}, what)];
+  const table = element("table"); for (let i = 0; i < half; i++) table.append(element("tr", {}, ...pair(KEYS[i]), ...pair(KEYS[i + half]))); keys.append(table);
   const empty = element("div", {class: "empty"}, model.empty), search = element("input", {placeholder: "Search events", type: "search", "aria-label": "search events"}), found = element("span", {class: "found"});
   const critical = element("button", {"aria-pressed": "false", title: "Show only what sets the length of the step (C)", onclick: () => { api.toggleCritical(); api.draw(); }}, "Critical path");
   const legend = element("span");
@@ -55,7 +56,7 @@ export function render({model}) {
       tip.hidden = i < 0;
       if (i < 0) return;
       const p = state.picture, long = p.x1[i] - p.x0[i], folded = p.flags[i] & AGGREGATED;
-      tip.replaceChildren(element("b", {}, folded ? `${p.count[i]} events, mostly ${state.kinds[p.kind[i]].word}` : state.names[p.name[i]] || "?"), element("br"),
+      tip.replaceChildren(element("b", {}, folded ? `${p.flags[i] & RARE ? `${state.kinds[p.kind[i]].word} among ${p.count[i]} events` : `${p.count[i]} events, mostly ${state.kinds[p.kind[i]].word}`}` : state.names[p.name[i]] || "?"), element("br"),
         folded ? `busy ${(100 * Math.min(1, p.share[i])).toFixed(1)} % of ${seconds(long)}; longest: ${state.names[p.name[i]]}` : `${state.kinds[p.kind[i]].word}, ${p.lane[i] & 1 ? "predicted" : "measured"}${p.count[i] === 1 && p.share[i] < 1 ? "" : `, ${seconds(long)}`}`);
       tip.style.left = `${Math.max(0, Math.min(x + 14, state.width - tip.offsetWidth - 6))}px`; tip.style.top = `${y + 18 + tip.offsetHeight > state.height ? Math.max(0, y - tip.offsetHeight - 8) : y + 18}px`;
     },
