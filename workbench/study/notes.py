@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.cost.cost import Evidence
 from workbench.errors import Note
-from workbench.operators.table import Dtype
+from workbench.operators.table import COLLECTIVES, Dtype
 from workbench.study.prediction import Prediction
 from workbench.study.roofs import roofs
 from workbench.study.shares import coverage, row_totals
@@ -13,6 +14,8 @@ from workbench.study.shares import coverage, row_totals
 OUTLIER = 0.10
 """A step this far from the median step is named [1]."""
 LOW_COVERAGE = 0.90
+MISS = 3.0
+"""An interval this wide [1] says that model and recording disagree."""
 
 
 def prediction_notes(prediction: Prediction) -> tuple[Note, ...]:
@@ -21,7 +24,14 @@ def prediction_notes(prediction: Prediction) -> tuple[Note, ...]:
     vendor = prediction.scenario.vendor
     notes = [*workload.trace.notes, *prediction.graph.notes, *(vendor.notes if vendor else ()), *_steps(prediction)]
     if prediction.scenario.npu is not None:
-        notes += [*_source(prediction), *_substitutions(prediction), *_coverage(prediction), *_card(prediction), *_roof(prediction)]
+        notes += [
+            *_source(prediction),
+            *_substitutions(prediction),
+            *_coverage(prediction),
+            *_card(prediction),
+            *_roof(prediction),
+            *_misses(prediction),
+        ]
     return tuple(dict.fromkeys(notes))
 
 
@@ -100,3 +110,20 @@ def _roof(prediction: Prediction) -> list[Note]:
     names = ", ".join(dict.fromkeys(prediction.table.name[row] for row in rows[:3]))
     text = f"recorded faster than {source.name} can compute at its peak: a fast algorithm (Winograd), or not the dtype or shapes that ran"
     return [Note("faster-than-roof", names, len(rows), text)]
+
+
+def _misses(prediction: Prediction) -> list[Note]:
+    """Operators whose time the model misses on the recording's own card: their interval is wide for that reason."""
+    cost = prediction.cost
+    wide = np.maximum(cost.high_s[:, 0], 1e-30) / np.maximum(cost.low_s[:, 0], 1e-30) > MISS
+    rows = np.flatnonzero(wide & (cost.evidence == Evidence.MODEL) & ~np.isin(prediction.table.kind, COLLECTIVES))
+    totals = row_totals(prediction.graph, len(prediction.table), prediction.node_s)
+    rows = rows[np.argsort(-totals[rows])]
+    share = totals[rows].sum() / totals.sum() if totals.sum() > 0 else 0.0
+    if prediction.scenario.source is None or share < 0.05:
+        return []
+    names = ", ".join(dict.fromkeys(prediction.table.name[row] for row in rows[:4]))
+    text = (
+        f"on the recording's own card the model misses these operators by more than {MISS:.0f}x ({share:.0%} of the predicted device time)"
+    )
+    return [Note("model-misses", names, len(rows), text, "compare with --anchored, which scales the recording")]
