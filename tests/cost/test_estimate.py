@@ -199,6 +199,7 @@ def test_invented_cards_are_trusted_less():
 
 
 def test_nothing_costs_nothing():
+    assert estimate(everything(), []).seconds.shape == (len(MODELLED), 0)
     assert estimate(table([]), [load_npu("npu-x")]).seconds.shape == (0, 1)
     empty = table([(Kind.GEMM, Dtype.BF16, (1, 0, 64, 64))])
     assert estimate(empty, [load_npu("npu-x")]).seconds[0, 0] == 0.0

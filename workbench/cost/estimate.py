@@ -41,7 +41,8 @@ def estimate(
     specs : sequence of NpuSpec, length S
         Cards.
     source : NpuSpec, optional
-        Card the measured times were recorded on: operators without a formula are scaled from it.
+        Card the measured times were recorded on: operators without a formula are scaled from it, and the interval of the
+        others is widened to hold measured x model(card) / model(source), so that it shows where the model misses the recording.
     vendor : VendorTimes, optional
         Stated times; they take precedence.
     anchored : bool
@@ -74,12 +75,14 @@ def estimate(
     note_code, reasons = _substitutions(table, cards, column)
     _note_transforms(table, cards, column, priced.seconds, note_code, reasons)
     own = pack([source], cards.dtypes) if source is not None else None
-    if anchored and own is not None:
-        ratio = priced.seconds / model(table, own, column).seconds
-        rows = modelled & np.isfinite(ratio).all(axis=1) & (table.measured_s > 0)
-        seconds[rows] = (table.measured_s[:, None] * ratio)[rows]
-        low[rows], high[rows] = (seconds / (1.0 + error))[rows], (seconds * (1.0 + error))[rows]
-        evidence[rows] = Evidence.SCALED
+    if own is not None:
+        recorded = table.measured_s[:, None] * priced.seconds / model(table, own, column).seconds
+        rows = modelled & np.isfinite(recorded).all(axis=1) & (table.measured_s > 0)
+        if anchored:
+            seconds[rows], evidence[rows] = recorded[rows], Evidence.SCALED
+            low[rows], high[rows] = (seconds / (1.0 + error))[rows], (seconds * (1.0 + error))[rows]
+        else:
+            low[rows], high[rows] = np.minimum(low, recorded)[rows], np.maximum(high, recorded)[rows]
     rest = ~modelled & ~collective
     if rest.any():
         nominal, least, most, why = scaled_measurement(table.measured_s[rest], cards, own, column[rest])
@@ -141,7 +144,7 @@ def model(table: OpTable, cards: Cards, column: np.ndarray) -> Priced:
     if not kinds.isdisjoint(STREAMS):
         rows = np.flatnonzero(np.isin(table.kind, STREAMS))
         _put(out, rows, _stream_group(table, rows, size, column, cards))
-    unable = np.array([[not name for name in names] for names in cards.runs_as]).reshape(len(cards.specs), len(cards.dtypes))
+    unable = np.array([[not name for name in names] for names in cards.runs_as], dtype=bool).reshape(len(cards.specs), len(cards.dtypes))
     out.seconds[np.isin(table.kind, ON_MATRIX)[:, None] & unable[:, column].T] = np.nan
     return out
 
