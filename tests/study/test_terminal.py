@@ -80,3 +80,11 @@ def test_numbers_without_a_value():
 def test_top_limits_the_rows(prediction, most):
     text = shown(prediction_text("step.json", prediction_document(prediction), most))
     assert f"largest operators ({min(most, len(prediction.table))} of {len(prediction.table)}" in text
+
+
+def test_names_with_whole_template_lists_are_cut(prediction):
+    name = "kernel<" + "int, " * 100 + ">"
+    table = replace(prediction.table, name=(name,) * len(prediction.table))
+    text = shown(prediction_text("step.json", prediction_document(replace(prediction, table=table))))
+    assert name[:69] + "..." in text.replace("\n     ", " ").replace("  ", " ")
+    assert name not in text

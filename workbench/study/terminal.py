@@ -17,6 +17,7 @@ from workbench.study.report import CoverageDocument, InspectDocument, NoteDocume
 
 PARTS = ("compute", "exposed_communication", "exposed_copy", "host", "waiting", "idle")
 MOST_ROWS = 40
+LONGEST = 72
 ROUNDING = 1e-12
 """Differences below this [s] come from adding floats in another order."""
 
@@ -69,6 +70,11 @@ def _headline(document: PredictionDocument) -> Text:
     return line
 
 
+def _short(name: str) -> str:
+    """Return a name of at most 72 letters: kernel names carry whole template lists (--json keeps them)."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
+
+
 def _table(title: str, *columns: str, wide: str = "") -> Table:
     table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, expand=bool(wide))
     for column in columns:
@@ -112,7 +118,7 @@ def _unpriced(document: PredictionDocument, most: int) -> Table:
     total = document.coverage.total_s if document.coverage else 0.0
     for row in document.unpriced[:most]:
         share = row.measured_s / total if total > 0 else None
-        table.add_row(Text(row.name), seconds(row.measured_s), percent(share), "yes" if row.has_shapes else "no")
+        table.add_row(Text(_short(row.name)), seconds(row.measured_s), percent(share), "yes" if row.has_shapes else "no")
     rest = document.unpriced[most:]
     if rest:
         left = sum(row.measured_s for row in rest)
@@ -125,7 +131,7 @@ def _operators(document: PredictionDocument, most: int) -> Table:
     columns = ("", "operator", "count", "measured", "predicted", "share", "bound", "evidence")
     table = _table(f"largest operators ({len(shown)} of {len(document.operators)}; totals over the recording)", *columns, wide="operator")
     for at, row in enumerate(shown, 1):
-        name = Text(f"{row.name} {row.dtype}" if row.dtype != "unknown" else row.name)
+        name = Text(f"{_short(row.name)} {row.dtype}" if row.dtype != "unknown" else _short(row.name))
         shapes = row.signature.removeprefix(row.name).removeprefix(f"|{row.dtype}|").strip("| ")
         name.append(f"\n{shapes}" if shapes else "", style="dim")
         cells = [str(row.count), seconds(row.measured_total_s), seconds(row.predicted_total_s), percent(row.share)]
@@ -138,14 +144,14 @@ def _reasons(document: PredictionDocument, most: int) -> Table:
     table = _table("", "", "why", wide="why")
     table.show_header = False
     for at, row in enumerate(document.operators[:most], 1):
-        table.add_row(str(at), Text(f"{row.name}: {row.why}"))
+        table.add_row(str(at), Text(f"{_short(row.name)}: {row.why}"))
     return table
 
 
 def _lags(document: PredictionDocument, most: int) -> Table:
     table = _table("largest unexplained lags", "lag", "between and cause", "critical", wide="between and cause")
     for lag in document.lags[:most]:
-        text = Text(f"{lag.before} -> {lag.after}")
+        text = Text(f"{_short(lag.before)} -> {_short(lag.after)}")
         text.append(f"\n{lag.where}: {lag.cause}", style="dim")
         table.add_row(seconds(lag.seconds), text, "yes" if lag.critical else "")
     return table
