@@ -10,8 +10,8 @@ from workbench.cost.pack import Cards, calibration
 from workbench.operators.table import DIMS, Kind, OpTable
 
 KIND_ERROR: dict[Kind, float] = {
-    Kind.GEMM: 0.25,
-    Kind.BATCHED_GEMM: 0.30,
+    Kind.GEMM: 0.41,  # median over five public series (0.21-0.53) of the 80 % quantile with the defaults of `pack`, nothing fitted
+    Kind.BATCHED_GEMM: 0.45,
     Kind.CONV_FORWARD: 0.60,
     Kind.CONV_BACKWARD_DATA: 1.00,
     Kind.CONV_BACKWARD_WEIGHT: 1.00,
@@ -22,9 +22,9 @@ KIND_ERROR: dict[Kind, float] = {
     Kind.SORT: 1.00,
     Kind.EMBEDDING: 0.60,
 }
-"""80 % of operators lie within a factor 1 + error of the model on a card that was never fitted, from leaving one fitted card out."""
+"""Error assumed of a kind without a fit. All but GEMM are judgement, informed by in-sample misses; their coverage is not checked."""
 STREAM_ERROR = 0.30
-INVENTED = 1.25  # a card nobody measured: the leave-one-card-out error, widened
+INVENTED = 1.25  # a card nobody measured: the assumed error, widened by judgement
 CALIBRATED_KINDS = (Kind.GEMM, Kind.BATCHED_GEMM)
 
 
@@ -43,7 +43,8 @@ def relative_error(table: OpTable, cards: Cards, column: np.ndarray) -> np.ndarr
     Returns
     -------
     ndarray, shape (U, S)
-        e: 80 % of measured times lie in [t / (1 + e), t (1 + e)].
+        e, for the interval [t / (1 + e), t (1 + e)] meant to hold 80 % of measured times; cross-validated only where the
+        card states a fit of its own.
     """
     by_kind = np.array([KIND_ERROR.get(Kind(code), STREAM_ERROR) for code in range(len(DIMS))])[table.kind]
     out = np.repeat(by_kind[:, None], len(cards.specs), axis=1)

@@ -26,13 +26,13 @@ SUBSTITUTES: dict[str, tuple[str, ...]] = {
 }
 """What a matrix product runs as where a card lacks its dtype, best first; ``fp32`` may run on the vector unit."""
 
-DEFAULT_COMPUTE = 0.80  # median of the fitted cards whose power limit does not bind (A100, H200, V100), see `calibrate`
+DEFAULT_COMPUTE = 0.80  # assumed for a card without a fit; fits on A100, H200, V100 gave 0.85-0.89, on power-limited L40S and T4 0.44-0.57
 DEFAULT_MEMORY = 0.80
 STREAM_MEMORY = 0.85  # sustained share of the outermost bandwidth when streaming (elementwise rows of A100, V100, P100, T4: 0.78-0.95)
 WARPS = 64.0  # warps that share a GPU core's registers
-SHARED_EFFICIENCY = 0.6  # sustained over theoretical shared-level bandwidth, common to the fitted cards
+SHARED_EFFICIENCY = 0.6  # sustained over theoretical shared-level bandwidth; chosen on A100, H200 and L40S bf16 products
 SHARED_USABLE = 0.8  # part of the shared level that holds operands
-STEP_CYCLES = 200.0  # cycles of one software-pipelined step of a dot-product array (operand load, multiply, synchronise)
+STEP_CYCLES = 200.0  # cycles of one software-pipelined step of a dot-product array; chosen on the same products
 UNLIMITED = 1e30
 
 
