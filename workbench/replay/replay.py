@@ -52,16 +52,19 @@ def replay(graph: Graph, node_s: np.ndarray) -> Timeline:
     return Timeline(start, finish, slack, critical, binding, step_s, makespan)
 
 
-def step_times(graph: Graph, weight: np.ndarray, value: np.ndarray, *, threads: int | None = None) -> np.ndarray:
-    """Replay many scenarios: node v lasts ``weight[v] * value[row(v), c]`` in scenario c.
+def step_times(
+    graph: Graph, weight: np.ndarray, value: np.ndarray, row: np.ndarray | None = None, *, threads: int | None = None
+) -> np.ndarray:
+    """Replay many scenarios: node v lasts ``weight[v] * value[row[v], c]`` in scenario c.
 
     Parameters
     ----------
     graph : Graph
-        ``graph.op`` gives the row of a node: rows 0..U-1 of ``value`` are those of the operator table,
-        row U is the host factor (ROW_HOST), row U + 1 the constant 1 (ROW_FIXED).
     weight : float64 [V]
-    value : float64 [U + 2, C]
+    value : float64 [R, C]
+    row : int32 [V], optional
+        Row of ``value`` of every node. Default: ``graph.op``, where rows 0..U-1 are those of the operator table,
+        row U is the host factor (ROW_HOST), row U + 1 the constant 1 (ROW_FIXED).
     threads : int, optional
         Worker threads (default: one a processor core).
 
@@ -78,17 +81,18 @@ def step_times(graph: Graph, weight: np.ndarray, value: np.ndarray, *, threads: 
     weight = np.ascontiguousarray(weight, dtype=np.float64)
     value = np.asarray(value, dtype=np.float64)
     _check(weight, (len(graph),))
-    rows = int(graph.op.max(initial=-1)) + 3
+    rows = int(graph.op.max(initial=-1)) + 3 if row is None else int(row.max(initial=-1)) + 1
     if value.ndim != 2 or value.shape[0] < rows:
         raise Refused(
             "step_times",
-            f"values have shape {value.shape}, the graph needs at least {rows} rows",
-            "one row an operator, then host factor and one",
+            f"values have shape {value.shape}, the nodes need at least {rows} rows",
+            "one row an operator, then host factor and one, or pass rows of your own",
         )
     _check(value, value.shape)
     count, steps = value.shape[1], len(graph.step_numbers)
-    row = graph.op.astype(np.int32)
-    row = np.where(row == ROW_HOST, value.shape[0] - 2, np.where(row == ROW_FIXED, value.shape[0] - 1, row)).astype(np.int32)
+    if row is None:
+        row = np.where(graph.op == ROW_HOST, value.shape[0] - 2, np.where(graph.op == ROW_FIXED, value.shape[0] - 1, graph.op))
+    row = np.ascontiguousarray(row, dtype=np.int32)
     ends = ends_step(graph)
     begins = np.full(len(graph), -1, dtype=np.int32)
     begins[graph.step_begin] = np.arange(steps)

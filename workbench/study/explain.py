@@ -31,7 +31,7 @@ def explain(prediction: Prediction, row: int) -> str:
     if evidence in (Evidence.VENDOR, Evidence.INTERPOLATED):
         return f"vendor's time ({evidence.name.lower()}), {_against(seconds, measured)}{tail}"
     if evidence == Evidence.SCALED:
-        return f"recorded time scaled between the cards, {_against(seconds, measured)}{tail}"
+        return f"recorded time moved between the cards, {_against(seconds, measured)}{tail}"
     return f"{_resources(cost.resource_s[row, 0], Bound(cost.bound[row, 0]))}; {_against(seconds, measured)}{tail}"
 
 

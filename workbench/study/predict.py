@@ -12,7 +12,7 @@ from workbench.replay.account import account
 from workbench.replay.replay import replay, step_times
 from workbench.study.notes import prediction_notes
 from workbench.study.prediction import Prediction
-from workbench.study.price import at_bounds, node_seconds, price, price_recorded
+from workbench.study.price import at_bounds, price, price_recorded
 from workbench.study.scenario import Scenario
 from workbench.study.shares import evidence_shares
 
@@ -40,9 +40,9 @@ def predict(scenario: Scenario) -> Prediction:
     if not (graph.measured_step_s > 0).any():
         raise Refused(workload.path, "the recording holds no host or device work to replay", "record a window with at least one operator")
     pricing = price_recorded(scenario) if scenario.npu is None else price(scenario, [scenario.npu])
-    node_s = node_seconds(graph, table, pricing)
+    node_s = pricing.node_seconds()
     timeline = replay(graph, node_s)
-    ends = step_times(graph, pricing.weight, at_bounds(pricing, graph, table))
+    ends = step_times(graph, pricing.weight, at_bounds(pricing), pricing.row)
     kept = kept_steps(graph.step_complete)
     low, high = (float(np.median(end[kept])) for end in ends)
     step = float(np.median(timeline.step_s[kept]))

@@ -1,4 +1,4 @@
-"""From operators to node durations: which evidence prices which row, shared by one prediction and every cell of a sweep."""
+"""From operators to node durations: which evidence prices which node, shared by one prediction and every cell of a sweep."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import numpy as np
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.estimate import estimate
 from workbench.errors import Refused
-from workbench.graph.graph import DEVICE_KINDS, ROW_FIXED, ROW_HOST, Graph
+from workbench.graph.graph import DEVICE_KINDS, ROW_FIXED, ROW_HOST
 from workbench.hardware.npu import NpuSpec
-from workbench.network.collectives import transfer_s
-from workbench.network.recorded import reprice_recorded
-from workbench.operators.table import COLLECTIVES, Kind, OpTable
+from workbench.operators.table import COLLECTIVES, OpTable
+from workbench.study.messages import MessageTimes, message_times, with_messages
 from workbench.study.scenario import Scenario
 
 PER_UNIT = (Evidence.VENDOR, Evidence.INTERPOLATED, Evidence.MODEL, Evidence.EXTRAPOLATED)
@@ -24,24 +23,47 @@ PER_UNIT = (Evidence.VENDOR, Evidence.INTERPOLATED, Evidence.MODEL, Evidence.EXT
 
 @dataclass(frozen=True)
 class Pricing:
-    """Node v lasts ``weight[v] * value[row(v), cell]`` seconds (rows: operators, then host factor, then 1)."""
+    """Node v lasts ``weight[v] * value[row[v], cell]`` seconds.
+
+    Rows of ``value``: the U operators, the host factor, the constant 1, then one row a re-priced communication node.
+    ``low`` and ``high`` are ``value`` at the ends of the 80 % interval; ``owner`` is the operator of each row (-1: none).
+    """
 
     cost: OpCost
     weight: np.ndarray  # float64 [V]
-    value: np.ndarray  # float64 [U + 2, C]
+    row: np.ndarray  # int32 [V]
+    value: np.ndarray  # float64 [R, C]
+    low: np.ndarray  # float64 [R, C]
+    high: np.ndarray  # float64 [R, C]
+    owner: np.ndarray  # int64 [R]
 
+    def node_seconds(self, cell: int = 0) -> np.ndarray:
+        """Return the duration of every node in one cell, float64 [V] [s]."""
+        return self.weight * self.value[self.row, cell]
 
-def node_rows(graph: Graph, table: OpTable) -> np.ndarray:
-    """Return the row of ``Pricing.value`` that prices each node, int64 [V]."""
-    rows = graph.op.astype(np.int64)
-    rows[graph.op == ROW_HOST] = len(table)
-    rows[graph.op == ROW_FIXED] = len(table) + 1
-    return rows
+    def operator_totals(self) -> np.ndarray:
+        """Return the total predicted time of each operator over the recording, float64 [U, C] [s]."""
+        each = np.bincount(self.row, weights=self.weight, minlength=len(self.value))[:, None] * self.value
+        totals = np.zeros(self.cost.seconds.shape)
+        rows = self.owner >= 0
+        np.add.at(totals, self.owner[rows], each[rows])
+        return totals
 
+    def at_cells(self, cells: Sequence[int], hosts: np.ndarray) -> Pricing:
+        """Return the pricing of chosen (maybe repeated) cells with other host factors.
 
-def node_seconds(graph: Graph, table: OpTable, pricing: Pricing, cell: int = 0) -> np.ndarray:
-    """Return the duration of every node in one cell, float64 [V] [s]."""
-    return pricing.weight * pricing.value[node_rows(graph, table), cell]
+        Parameters
+        ----------
+        cells : sequence of int, length C
+        hosts : ndarray, shape (C,)
+        """
+        at = list(cells)
+        names = ("seconds", "low_s", "high_s", "resource_s", "level_bytes", "bound")
+        cost = replace(self.cost, **{name: getattr(self.cost, name)[:, at] for name in names})
+        columns = {name: getattr(self, name)[:, at] for name in ("value", "low", "high")}
+        for array in columns.values():
+            array[len(cost.evidence)] = hosts
+        return replace(self, cost=cost, **columns)
 
 
 def price(scenario: Scenario, specs: Sequence[NpuSpec], host_factor: np.ndarray | None = None) -> Pricing:
@@ -60,11 +82,12 @@ def price(scenario: Scenario, specs: Sequence[NpuSpec], host_factor: np.ndarray 
     -------
     Pricing
     """
-    table = scenario.workload.table
+    graph, table = scenario.workload.graph, scenario.workload.table
     cost = estimate(table, specs, source=scenario.source, vendor=scenario.vendor, anchored=scenario.anchored)
-    cost = with_collectives(table, cost, specs, scenario.source)
+    messages = _unstated(message_times(graph, table, specs, scenario.source), cost)
+    cost = with_messages(_recorded_collectives(table, cost), messages)
     factor = np.full(len(specs), scenario.host_factor) if host_factor is None else host_factor
-    return _pricing(scenario, cost, factor)
+    return _pricing(scenario, cost, factor, messages)
 
 
 def price_recorded(scenario: Scenario) -> Pricing:
@@ -87,66 +110,56 @@ def price_recorded(scenario: Scenario) -> Pricing:
         note_code=np.zeros(size, dtype=np.int32),
         reasons=("",),
     )
-    return _pricing(scenario, cost, np.array([scenario.host_factor]))
+    return _pricing(scenario, cost, np.array([scenario.host_factor]), None)
 
 
-def at_bounds(pricing: Pricing, graph: Graph, table: OpTable, cell: int = 0) -> np.ndarray:
-    """Return ``value`` [U + 2, 2] with every operator at its low and at its high end (host rows unchanged)."""
-    ends = np.repeat(pricing.value[:, cell : cell + 1], 2, axis=1)
-    seconds = pricing.cost.seconds[:, cell]
-    for column, bound in enumerate((pricing.cost.low_s[:, cell], pricing.cost.high_s[:, cell])):
-        ends[: len(table), column] *= np.divide(bound, seconds, out=np.ones_like(seconds), where=seconds > 0)
-    return ends
+def at_bounds(pricing: Pricing, cell: int = 0) -> np.ndarray:
+    """Return ``value`` [R, 2] with every operator at its low and at its high end (host rows unchanged)."""
+    return np.stack((pricing.low[:, cell], pricing.high[:, cell]), axis=1)
 
 
-def with_collectives(table: OpTable, cost: OpCost, specs: Sequence[NpuSpec], source: NpuSpec | None) -> OpCost:
-    """Fill the collective rows that no vendor time covers from the network model (see `reprice_recorded`)."""
-    rows = np.flatnonzero(np.isin(table.kind, COLLECTIVES) & (cost.evidence != Evidence.VENDOR))
-    if not len(rows):
-        return cost
-    seconds, low, high = (a.copy() for a in (cost.seconds, cost.low_s, cost.high_s))
-    bound, evidence, resource = cost.bound.copy(), cost.evidence.copy(), cost.resource_s.copy()
-    measured = table.measured_s[rows]
-    base = _transfers(table, rows, source)
-    known = np.isfinite(base)
-    for cell, spec in enumerate(specs):
-        target = _transfers(table, rows, spec)
-        both = known & np.isfinite(target)
-        nominal, least, most = reprice_recorded(measured, np.where(both, base, 1.0), np.where(both, target, 1.0))
-        seconds[rows, cell] = np.where(both, nominal, measured)
-        low[rows, cell] = np.where(both, least, np.fmin(measured, target))
-        high[rows, cell] = np.where(both, most, measured)
-        resource[rows, cell, :] = 0.0
-        resource[rows, cell, Bound.NETWORK] = np.nan_to_num(target)
-        known &= both
-    bound[rows] = Bound.NETWORK
-    evidence[rows] = np.where(known, Evidence.MODEL, Evidence.SCALED)
-    return replace(cost, seconds=seconds, low_s=low, high_s=high, bound=bound, evidence=evidence, resource_s=resource)
+def _unstated(messages: MessageTimes, cost: OpCost) -> MessageTimes:
+    """Leave out the messages whose operator a vendor time prices."""
+    keep = cost.evidence[messages.row] != Evidence.VENDOR
+    names = ("node", "row", "seconds", "low_s", "high_s", "transfer_s", "known")
+    return MessageTimes(*(getattr(messages, name)[keep] for name in names))
 
 
-def _transfers(table: OpTable, rows: np.ndarray, spec: NpuSpec | None) -> np.ndarray:
-    """Modelled transfer [s] of collective rows; nan without a stated link, size or group."""
-    out = np.full(len(rows), np.nan)
-    if spec is None or spec.link is None:
-        return out
-    size, group = table.dim("bytes")[rows], table.dim("group_size")[rows]
-    for i in np.flatnonzero((size > 0) & (group > 1)):
-        out[i] = transfer_s(Kind(table.kind[rows[i]]), float(size[i]), int(group[i]), spec.link.bandwidth, spec.link.latency)
-    return out
+def _recorded_collectives(table: OpTable, cost: OpCost) -> OpCost:
+    """Collective rows without a communication node (a recording without devices) keep their recorded time."""
+    rows = np.isin(table.kind, COLLECTIVES) & (cost.evidence != Evidence.VENDOR)
+    seconds, low, high = (np.where(rows[:, None], table.measured_s[:, None], array) for array in (cost.seconds, cost.low_s, cost.high_s))
+    return replace(cost, seconds=seconds, low_s=low, high_s=high)
 
 
-def _pricing(scenario: Scenario, cost: OpCost, host_factor: np.ndarray) -> Pricing:
+def _pricing(scenario: Scenario, cost: OpCost, host_factor: np.ndarray, messages: MessageTimes | None) -> Pricing:
     graph, table = scenario.workload.graph, scenario.workload.table
+    size = len(table)
     per_unit = np.isin(cost.evidence, PER_UNIT)
     on_row = graph.op >= 0
     spread = np.zeros(len(graph), dtype=bool)
     spread[on_row] = per_unit[graph.op[on_row]]
     weight = np.where(spread, graph.share, graph.measured_s)
-    ratio = np.divide(cost.seconds, table.measured_s[:, None], out=np.ones_like(cost.seconds), where=table.measured_s[:, None] > 0)
-    value = np.ones((len(table) + 2, cost.seconds.shape[1]))
-    value[: len(table)] = np.where(per_unit[:, None], cost.seconds, ratio)
+    row = np.where(graph.op == ROW_HOST, size, np.where(graph.op == ROW_FIXED, size + 1, graph.op)).astype(np.int32)
+    owner = np.concatenate((np.arange(size), [-1, -1]))
+    values = [_rows(table, cost, per_unit, seconds, host_factor) for seconds in (cost.seconds, cost.low_s, cost.high_s)]
+    if messages is not None and len(messages.node):
+        weight[messages.node] = 1.0
+        row[messages.node] = size + 2 + np.arange(len(messages.node))
+        owner = np.concatenate((owner, messages.row))
+        extra = (messages.seconds, messages.low_s, messages.high_s)
+        values = [np.concatenate(pair) for pair in zip(values, extra, strict=True)]
+    return Pricing(cost, weight * node_factors(scenario), row, values[0], values[1], values[2], owner)
+
+
+def _rows(table: OpTable, cost: OpCost, per_unit: np.ndarray, seconds: np.ndarray, host_factor: np.ndarray) -> np.ndarray:
+    """Return the value rows of operators, host and constant for one end of the interval, float64 [U + 2, C]."""
+    measured = table.measured_s[:, None]
+    ratio = np.divide(seconds, measured, out=np.ones_like(seconds), where=measured > 0)
+    value = np.ones((len(table) + 2, seconds.shape[1]))
+    value[: len(table)] = np.where(per_unit[:, None], seconds, ratio)
     value[len(table)] = host_factor
-    return Pricing(cost, weight * node_factors(scenario), value)
+    return value
 
 
 def node_factors(scenario: Scenario) -> np.ndarray:
@@ -158,16 +171,13 @@ def node_factors(scenario: Scenario) -> np.ndarray:
     out = np.ones(len(graph))
     device = np.isin(graph.kind, DEVICE_KINDS) | (graph.op >= 0)
     for pattern, factor in scenario.scale:
-        rows = np.array(
-            [fnmatchcase(n, pattern) or fnmatchcase(s, pattern) for n, s in zip(table.name, table.signature, strict=True)] or [False]
-        )
+        named = zip(table.name, table.signature, strict=True)
+        rows = np.array([fnmatchcase(name, pattern) or fnmatchcase(signature, pattern) for name, signature in named] or [False])
         used = np.unique(trace.events.name[graph.event[device & (graph.event >= 0)]])
         kernels = np.array([name for name in used if fnmatchcase(trace.strings[name], pattern)], dtype=np.int64)
         hit = device & (graph.op >= 0) & rows[np.maximum(graph.op, 0)]
         hit |= device & (graph.event >= 0) & np.isin(trace.events.name[np.maximum(graph.event, 0)], kernels)
         if not hit.any():
-            raise Refused(
-                pattern, "no operator or kernel of the recording has that name", "use * as a wildcard; workbench inspect lists names"
-            )
+            raise Refused(pattern, "no operator or kernel of the recording has that name", "use * as a wildcard")
         out[hit] *= factor
     return out

@@ -17,9 +17,8 @@ from workbench.replay.replay import replay, step_times
 from workbench.study.compare import ACCOUNT
 from workbench.study.dataset import Cells, to_dataset
 from workbench.study.predict import kept_steps, predict, with_source
-from workbench.study.price import Pricing, at_bounds, node_seconds, price
+from workbench.study.price import Pricing, at_bounds, price
 from workbench.study.scenario import Scenario
-from workbench.study.shares import row_totals
 from workbench.study.space import Axes, Constraints, Space, check_size, lay_out, sizes
 from workbench.study.workload import Workload
 
@@ -179,20 +178,16 @@ def _price_unique(group: _Group) -> Pricing:
     pricing = price(group.scenario, list(unique.values()))
     column = {key: at for at, key in enumerate(unique)}
     at = [column[id(spec)] for spec in group.specs]
-    names = ("seconds", "low_s", "high_s", "resource_s", "level_bytes", "bound")
-    cost = replace(pricing.cost, **{name: getattr(pricing.cost, name)[:, at] for name in names})
-    value = pricing.value[:, at]
-    value[len(group.scenario.workload.table)] = group.hosts
-    return Pricing(cost, pricing.weight, value)
+    return pricing.at_cells(at, np.array(group.hosts))
 
 
 def _fill(group: _Group, pricing: Pricing, cells: Cells) -> None:
     """Write step times, interval and shares of the group's cells."""
-    graph, table = group.scenario.workload.graph, group.scenario.workload.table
+    graph = group.scenario.workload.graph
     kept = kept_steps(graph.step_complete)
     where, count = np.array(group.cells), len(group.cells)
-    ends = np.concatenate([at_bounds(pricing, graph, table, cell) for cell in range(count)], axis=1)
-    times = step_times(graph, pricing.weight, np.ascontiguousarray(np.concatenate([pricing.value, ends], axis=1)))
+    ends = np.concatenate([at_bounds(pricing, cell) for cell in range(count)], axis=1)
+    times = step_times(graph, pricing.weight, np.ascontiguousarray(np.concatenate([pricing.value, ends], axis=1)), pricing.row)
     medians = np.median(times[:, kept], axis=1)
     step, outer = medians[:count], medians[count:].reshape(count, 2)
     cells.step_time[where] = step
@@ -200,7 +195,7 @@ def _fill(group: _Group, pricing: Pricing, cells: Cells) -> None:
     cells.high[where] = np.maximum(outer[:, 1], step)
     if cells.step_times.shape[1]:
         cells.step_times[where] = times[:count]
-    totals = row_totals(graph, len(table), pricing.weight)[:, None] * pricing.value[: len(table)]
+    totals = pricing.operator_totals()
     for bound in Bound:
         cells.bound_share[where, bound] = np.where(pricing.cost.bound == bound, totals, 0.0).sum(axis=0)
     for evidence in Evidence:
@@ -213,10 +208,10 @@ def _fill(group: _Group, pricing: Pricing, cells: Cells) -> None:
 
 
 def _fill_accounts(group: _Group, pricing: Pricing, cells: Cells) -> None:
-    graph, table = group.scenario.workload.graph, group.scenario.workload.table
+    graph = group.scenario.workload.graph
     kept = kept_steps(graph.step_complete)
     for at, cell in enumerate(group.cells):
-        parts = account(graph, replay(graph, node_seconds(graph, table, pricing, at)))
+        parts = account(graph, replay(graph, pricing.node_seconds(at)))
         cells.parts[cell] = [getattr(parts, name)[kept].mean() for name in ACCOUNT]
 
 

@@ -1,0 +1,121 @@
+"""Communication nodes: each recorded message keeps its own waiting and gets the transfer of another fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from workbench.cost.cost import Bound, Evidence, OpCost
+from workbench.graph.graph import Graph, NodeKind
+from workbench.hardware.npu import NpuSpec
+from workbench.network.collectives import transfer_s
+from workbench.network.recorded import reprice_recorded
+from workbench.operators.table import Kind, OpTable
+
+SPLIT = "one rank's recording cannot tell waiting from transfer: the modelled transfer is re-priced, the rest is kept"
+NO_SIZE = "message without a recorded size, group or link: the recorded time is kept"
+
+
+@dataclass(frozen=True)
+class MessageTimes:
+    """Predicted seconds of N communication nodes on C cards."""
+
+    node: np.ndarray  # int64 [N], node of the graph
+    row: np.ndarray  # int64 [N], its operator
+    seconds: np.ndarray  # float64 [N, C] [s]
+    low_s: np.ndarray  # float64 [N, C] [s]
+    high_s: np.ndarray  # float64 [N, C] [s]
+    transfer_s: np.ndarray  # float64 [N, C] [s], modelled; nan where size, group or link is not known
+    known: np.ndarray  # bool [N], the transfer is known on source and cards
+
+
+def message_times(graph: Graph, table: OpTable, specs: Sequence[NpuSpec], source: NpuSpec | None) -> MessageTimes:
+    """Price every communication node of a one-rank recording (see `reprice_recorded`).
+
+    Parameters
+    ----------
+    graph : Graph
+    table : OpTable
+    specs : sequence of NpuSpec, length C
+    source : NpuSpec or None
+        The recording's card.
+
+    Returns
+    -------
+    MessageTimes
+        A message whose size, group or link is not known keeps its recorded time; the ratio of the links bounds it.
+    """
+    node = np.flatnonzero((graph.kind == NodeKind.COMMUNICATION) & (graph.op >= 0))
+    row = graph.op[node].astype(np.int64)
+    measured = graph.measured_s[node]
+    used, back = np.unique(row, return_inverse=True)
+    base = _transfers(table, used, source)[back]
+    shape = (len(node), len(specs))
+    seconds, low, high, transfer = (np.empty(shape) for _ in range(4))
+    known = np.isfinite(base)
+    for cell, spec in enumerate(specs):
+        target = _transfers(table, used, spec)[back]
+        both = np.isfinite(base) & np.isfinite(target)
+        nominal, least, most = reprice_recorded(measured, np.where(both, base, 1.0), np.where(both, target, 1.0))
+        ratio = _link_ratio(source, spec)
+        seconds[:, cell] = np.where(both, nominal, measured)
+        low[:, cell] = np.where(both, least, measured * min(ratio, 1.0))
+        high[:, cell] = np.where(both, most, measured * max(ratio, 1.0))
+        transfer[:, cell] = target
+        known &= both
+    return MessageTimes(node, row, seconds, low, high, transfer, known)
+
+
+def with_messages(cost: OpCost, messages: MessageTimes) -> OpCost:
+    """Return the cost with the rows of communication nodes set to the means of their nodes.
+
+    Parameters
+    ----------
+    cost : OpCost
+    messages : MessageTimes
+        Only nodes that no vendor time prices.
+    """
+    if not len(messages.node):
+        return cost
+    seconds, low, high = (array.copy() for array in (cost.seconds, cost.low_s, cost.high_s))
+    bound, evidence, resource, code = cost.bound.copy(), cost.evidence.copy(), cost.resource_s.copy(), cost.note_code.copy()
+    for row in np.unique(messages.row):
+        mine = messages.row == row
+        seconds[row], low[row], high[row] = (array[mine].mean(axis=0) for array in (messages.seconds, messages.low_s, messages.high_s))
+        known = bool(messages.known[mine].all())
+        resource[row] = 0.0
+        resource[row, :, Bound.NETWORK] = np.nan_to_num(messages.transfer_s[mine][0])
+        bound[row] = Bound.NETWORK
+        evidence[row] = Evidence.MODEL if known else Evidence.SCALED
+        code[row] = len(cost.reasons) + (0 if known else 1)
+    return replace(
+        cost,
+        seconds=seconds,
+        low_s=low,
+        high_s=high,
+        bound=bound,
+        evidence=evidence,
+        resource_s=resource,
+        note_code=code,
+        reasons=(*cost.reasons, SPLIT, NO_SIZE),
+    )
+
+
+def _link_ratio(source: NpuSpec | None, spec: NpuSpec) -> float:
+    """Bandwidth of the source's link over the candidate's (1 where either is not stated)."""
+    if source is None or source.link is None or spec.link is None:
+        return 1.0
+    return source.link.bandwidth / spec.link.bandwidth
+
+
+def _transfers(table: OpTable, rows: np.ndarray, spec: NpuSpec | None) -> np.ndarray:
+    """Modelled transfer [s] of collective rows; nan without a stated link, size or group."""
+    out = np.full(len(rows), np.nan)
+    if spec is None or spec.link is None:
+        return out
+    size, group = table.dim("bytes")[rows], table.dim("group_size")[rows]
+    for i in np.flatnonzero((size > 0) & (group > 1)):
+        out[i] = transfer_s(Kind(table.kind[rows[i]]), float(size[i]), int(group[i]), spec.link.bandwidth, spec.link.latency)
+    return out
