@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 from workbench.cost.vendor import VendorTimes
@@ -50,6 +51,21 @@ class Scenario:
     def __post_init__(self) -> None:
         if isinstance(self.workload, Trace):
             object.__setattr__(self, "workload", Workload(self.workload))
+        self._check()
+
+    def _check(self) -> None:
+        if not isinstance(self.workload, Workload):
+            raise Refused("workload", f"a {type(self.workload).__name__} is not a recording", "pass what open_trace returns")
+        for name in ("npu", "source"):
+            card = getattr(self, name)
+            if card is not None and not isinstance(card, NpuSpec):
+                raise Refused(name, f"{card!r} is not a card", "pass what load_npu returns")
+        if self.vendor is not None and not isinstance(self.vendor, VendorTimes):
+            raise Refused("vendor", f"{self.vendor!r} is not a table of operator times", "pass what read_vendor returns")
+        factors = (("host_factor", self.host_factor), *((f"scale {pattern}", factor) for pattern, factor in self.scale))
+        for name, factor in factors:
+            if not (isinstance(factor, int | float) and isfinite(factor) and factor >= 0):
+                raise Refused(name, f"{factor!r} is not a factor on a time", "give a finite number that is not negative")
 
     def with_(self, changes: Mapping[str, object]) -> Scenario:
         """Return a scenario with some fields changed.
@@ -57,20 +73,20 @@ class Scenario:
         Keys are ``npu``, ``source``, ``vendor``, ``host_factor`` or a dotted path into a spec such as
         ``npu.memory.l1.size``; quantities are text with a unit.
         """
-        out = self
+        fields: dict[str, Any] = {path: value for path, value in changes.items() if path in FIELDS}
+        out: Scenario = replace(self, **fields)
+        nested: dict[str, dict[str, object]] = {}
         for path, value in changes.items():
-            head, _, tail = path.partition(".")
-            if not tail and head in FIELDS:
-                field_value: dict[str, Any] = {head: value}
-                out = replace(out, **field_value)
-                continue
-            spec = getattr(out, head, None)
-            if head not in ("npu", "source") or not isinstance(spec, NpuSpec):
-                raise Refused(
-                    path, "no such field in this scenario", f"use one of {', '.join(FIELDS)}, or npu.<path> after choosing a card"
-                )
-            changed: dict[str, Any] = {head: spec.with_({tail: value})}
-            out = replace(out, **changed)
+            if path not in fields:
+                head, _, tail = path.partition(".")
+                nested.setdefault(head, {})[tail] = value
+        for head, inner in nested.items():
+            spec = getattr(out, head, None) if head in ("npu", "source") else None
+            if not isinstance(spec, NpuSpec):
+                known = f"use one of {', '.join(FIELDS)}, or npu.<path> after choosing a card"
+                raise Refused(f"{head}.{next(iter(inner))}".rstrip("."), "no such field in this scenario", known)
+            card: dict[str, Any] = {head: spec.with_(inner)}
+            out = replace(out, **card)
         return out
 
     @property
