@@ -52,12 +52,12 @@ def _timeline_answers(screen: Screen) -> None:
     """Keys, a click on a bar and a selected area say what they are asked."""
     page, canvas = screen.page, screen.page.locator(CANVAS).first
     box = canvas.bounding_box()
-    page.mouse.click(box["x"] + 20 + 196, box["y"] + box["height"] - 4)
+    page.mouse.click(box["x"] + 20 + 212, box["y"] + box["height"] - 4)
     canvas.press("?")
     page.get_by_text("select an area, get its statistics").wait_for()
     canvas.press("?")
     page.keyboard.down("Shift")
-    page.mouse.move(box["x"] + 210, box["y"] + 23)
+    page.mouse.move(box["x"] + 226, box["y"] + 23)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 10, box["y"] + 60)
     page.mouse.up()

@@ -8,15 +8,19 @@ import numpy as np
 import panel as pn
 import panel_material_ui as pmui
 from bokeh.events import Tap
-from bokeh.models import ColumnDataSource, HoverTool, Range1d
+from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, Range1d
 from bokeh.plotting import figure
 
+from workbench.app.html import asset
 from workbench.app.state import Session
 from workbench.study.roofs import roofs
 from workbench.view.roofline import extent, point_columns, roof_columns
 
-_TIP = """<div style="max-width:340px;font:12px/1.4 system-ui,sans-serif"><b>@name</b><br>@signature<br>
-@time each, @total in all<br>@rate at @intensity<br>bound by @bound · rests on @evidence</div>"""
+_TIP = """<div style="max-width:340px;overflow-wrap:anywhere;font:12px/1.4 system-ui,sans-serif"><b>@name</b><br>@signature<br>
+@time{custom} each, @total{custom} in all (@share{0.0 %})<br>@y{custom} at @x{0.00} FLOP/B<br>bound by @bound · rests on @evidence</div>"""
+
+_COLUMNS = ("row", "x", "y", "size", "colour", "bound", "name", "signature", "evidence", "time", "total", "share")
+_UNITS = {"time": "s", "total": "s", "y": "FLOP/s"}
 
 
 class Roofline:
@@ -24,28 +28,9 @@ class Roofline:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.points = ColumnDataSource(
-            {
-                key: []
-                for key in (
-                    "row",
-                    "x",
-                    "y",
-                    "size",
-                    "colour",
-                    "bound",
-                    "name",
-                    "signature",
-                    "time",
-                    "total",
-                    "rate",
-                    "intensity",
-                    "evidence",
-                )
-            }
-        )
+        self.points = ColumnDataSource({key: [] for key in _COLUMNS})
         self.roofs = ColumnDataSource({"xs": [], "ys": [], "name": []})
-        self.words = ColumnDataSource({"label_x": [], "label_y": [], "text": []})
+        self.words = ColumnDataSource({"label_x": [], "label_y": [], "text": [], "offset": []})
         self.level = pmui.RadioButtonGroup(options={"Outermost": "outermost", "L2": "shared"}, value="outermost", size="small", margin=0)
         self.level.param.watch(lambda _: self.update(), "value")
         self.figure = self._figure()
@@ -70,14 +55,15 @@ class Roofline:
             text_color="#7A7F87",
             text_align="right",
             text_baseline="bottom",
-            y_offset=-2,
+            y_offset="offset",
         )
         dots = plot.scatter(
             "x", "y", size="size", color="colour", line_color="white", line_width=0.8, fill_alpha=0.78, source=self.points,
             nonselection_fill_alpha=0.25, nonselection_line_alpha=0.4, selection_line_color="#C2185B",
             selection_line_width=2.5, selection_fill_alpha=0.95,
         )  # fmt: skip
-        plot.add_tools(HoverTool(renderers=[dots], tooltips=_TIP))
+        formatters = {f"@{key}": CustomJSHover(code=asset("si_hover.js"), args={"unit": unit}) for key, unit in _UNITS.items()}
+        plot.add_tools(HoverTool(renderers=[dots], tooltips=_TIP, formatters=formatters, limit=2))
         plot.toolbar.logo = None
         plot.toolbar.autohide = True
         self.points.selected.on_change("indices", self._picked)
@@ -107,7 +93,7 @@ class Roofline:
         lines = roof_columns(prediction, level)
         self.points.data = {key: columns[key] for key in self.points.data}
         self.roofs.data = {key: lines[key] for key in ("xs", "ys", "name")}
-        self.words.data = {key: lines[key] for key in ("label_x", "label_y", "text")}
+        self.words.data = {key: lines[key] for key in ("label_x", "label_y", "text", "offset")}
         self._fit(extent(prediction), np.asarray(columns["y"], dtype=float), [y for ys in lines["ys"] for y in ys])
         self._name_levels()
         self._select()

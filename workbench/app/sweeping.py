@@ -100,7 +100,7 @@ class SweepPlot:
             text_align="center",
             text_baseline="bottom",
         )
-        plot.add_tools(HoverTool(renderers=[dots], tooltips="<div style='font:12px system-ui'>@words</div>"))
+        plot.add_tools(HoverTool(renderers=[dots], limit=1, tooltips="<div style='font:12px system-ui'>@words</div>"))
         plot.select_one(TapTool).renderers = [dots]
         self.curve.selected.on_change("indices", self._picked)
         for axis in plot.axis:

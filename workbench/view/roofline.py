@@ -19,7 +19,7 @@ Columns = dict[str, np.ndarray | list[Any]]
 
 
 def point_columns(prediction: Prediction, level: str = "outermost", dark: bool = False) -> Columns:
-    """Return the points of one level as columns for a plot: x [FLOP/B], y [FLOP/s], size [px], colour and words."""
+    """Return the points of one level as columns: x [FLOP/B], y [FLOP/s], time and total [s], size [px], colour, words."""
     found = points(prediction, level)
     table, cost = prediction.table, prediction.cost
     totals = row_totals(prediction.graph, len(table), prediction.node_s)[found.row]
@@ -39,10 +39,9 @@ def point_columns(prediction: Prediction, level: str = "outermost", dark: bool =
         "name": [table.name[row] for row in rows],
         "signature": [table.signature[row] for row in rows],
         "evidence": [EVIDENCE[Evidence(code)].word for code in cost.evidence[rows]],
-        "time": [quantity(seconds, "s") for seconds in cost.seconds[rows, 0]],
-        "total": [f"{quantity(total, 's')} ({100 * part:.1f} %)" for total, part in zip(totals[order], share[order], strict=True)],
-        "rate": [quantity(rate, "FLOP/s") for rate in found.rate[order]],
-        "intensity": [f"{quantity(value)} FLOP/B" for value in found.intensity[order]],
+        "time": cost.seconds[rows, 0],
+        "total": totals[order],
+        "share": share[order],
     }
 
 
@@ -64,7 +63,7 @@ def roof_columns(prediction: Prediction, level: str = "outermost") -> Columns:
     The slope is that of the level; the flat parts are the matrix peaks of the dtypes that occur.
     """
     spec = prediction.scenario.npu or prediction.scenario.source
-    out: Columns = {"xs": [], "ys": [], "name": [], "label_x": [], "label_y": [], "text": []}
+    out: Columns = {"xs": [], "ys": [], "name": [], "label_x": [], "label_y": [], "text": [], "offset": []}
     if spec is None:
         return out
     low, high = extent(prediction)
@@ -81,9 +80,9 @@ def roof_columns(prediction: Prediction, level: str = "outermost") -> Columns:
             f"{slope.name} {quantity(slope.value, 'B/s', 3)}",
             float(np.sqrt(low * ridge)),
         )
-    for roof in peaks:
+    for place, roof in enumerate(sorted(peaks, key=lambda roof: -roof.value)):
         begin = roof.value / slope.value if slope is not None else low
-        _line(out, roof.name, [begin, max(high, 2 * begin)], [roof.value, roof.value], _peak_text(roof), high)
+        _line(out, roof.name, [begin, max(high, 2 * begin)], [roof.value, roof.value], _peak_text(roof), high, place)
     return out
 
 
@@ -91,10 +90,11 @@ def _peak_text(roof: Roof) -> str:
     return f"{roof.name} {quantity(roof.value, 'FLOP/s', 3)}"
 
 
-def _line(out: Columns, name: str, xs: list[float], ys: list[float], text: str, at: float) -> None:
+def _line(out: Columns, name: str, xs: list[float], ys: list[float], text: str, at: float, place: int = 0) -> None:
+    """Add a roof; the label of the highest peak lies above its line, those of lower ones below theirs."""
     at = min(max(at, xs[0]), xs[1])
     y = ys[0] * (at / xs[0]) ** (np.log(ys[1] / ys[0]) / np.log(xs[1] / xs[0])) if xs[1] > xs[0] else ys[0]
-    for key, value in zip(("xs", "ys", "name", "label_x", "label_y", "text"), (xs, ys, name, at, y, text), strict=True):
+    for key, value in zip(out, (xs, ys, name, at, y, text, -2 if place == 0 else 1 + 13 * place), strict=True):
         column = out[key]
         assert isinstance(column, list)
         column.append(value)
@@ -130,7 +130,9 @@ def roofline(prediction: Prediction, level: str = "outermost", *, width: int = 6
     import holoviews as hv
 
     columns = point_columns(prediction, level)
-    shown = {key: columns[key] for key in ("x", "y", "size", "colour", "name", "bound", "time", "total", "rate", "intensity")}
+    shown = {key: columns[key] for key in ("x", "y", "size", "colour", "name", "bound")}
+    for key, source, unit in (("time", "time", "s"), ("total", "total", "s"), ("rate", "y", "FLOP/s")):
+        shown[key] = [quantity(value, unit) for value in columns[source]]
     dots = hv.Points(shown, ["x", "y"], list(shown)[2:]).opts(color="colour", size="size", alpha=0.75, line_color="white", tools=["hover"])
     lines = roof_columns(prediction, level)
     roof = hv.Path([{"x": xs, "y": ys} for xs, ys in zip(lines["xs"], lines["ys"], strict=True)], ["x", "y"]).opts(

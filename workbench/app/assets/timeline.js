@@ -60,6 +60,11 @@ export function render({model}) {
         folded ? `busy ${(100 * Math.min(1, p.share[i])).toFixed(1)} % of ${seconds(long)}; longest: ${state.names[p.name[i]]}` : `${state.kinds[p.kind[i]].word}, ${p.lane[i] & 1 ? "predicted" : "measured"}${p.count[i] === 1 && p.share[i] < 1 ? "" : `, ${seconds(long)}`}`);
       tip.style.left = `${Math.max(0, Math.min(x + 14, state.width - tip.offsetWidth - 6))}px`; tip.style.top = `${y + 18 + tip.offsetHeight > state.height ? Math.max(0, y - tip.offsetHeight - 8) : y + 18}px`;
     },
+    label: (row, x, y) => {
+      const lane = state.lanes[state.order[row]];
+      tip.hidden = !lane;
+      if (lane) { tip.textContent = `${lane.label} (click to pin to the top)`; tip.style.left = `${x + 14}px`; tip.style.top = `${y + 14}px`; }
+    },
     choose: (i) => { if (i < 0) api.clear(); else if (state.picture.flags[i] & AGGREGATED) { const p = state.picture; const w = p.x1[i] - p.x0[i]; fit(state, p.t0 + p.x0[i] - 2 * w, p.t0 + p.x1[i] + 2 * w); api.moved(); } else { state.selectedIndex = state.picture.index[i]; api.send({type: "click", index: state.selectedIndex}); api.draw(); } },
     clear: () => { state.selectedIndex = -1; state.arrows = []; state.area = null; card.hidden = true; keys.hidden = true; api.send({type: "clear"}); api.draw(); },
     pin: (resource) => { if (!state.pinned.delete(resource)) state.pinned.add(resource); arrange(); api.draw(); },

@@ -57,7 +57,7 @@ function listen(canvas, state, api) {
   canvas.addEventListener("pointermove", (e) => {
     const [x, y] = place(e);
     state.cursor = x > GUTTER ? state.t(x) : null;
-    if (!drag) { api.hover(pick(state, x, y), x, y); api.draw(); return; }
+    if (!drag) { if (x < GUTTER) api.label(Math.floor((y - AXIS + state.scroll) / PAIR), x, y); else api.hover(pick(state, x, y), x, y); api.draw(); return; }
     if (Math.abs(x - drag.x) + Math.abs(y - drag.y) > 4) drag.far = true;
     if (drag.area) { state.area.t1 = state.t(Math.max(GUTTER, x)); state.area.y1 = Math.max(AXIS, y); api.draw(); return; }
     if (!drag.far) return;

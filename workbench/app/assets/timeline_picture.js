@@ -1,5 +1,5 @@
 // Picture: decodes the server's buffer and draws it. No state of its own but what it is given.
-const GUTTER = 196, AXIS = 22, BAR = 14, PAIR = 2 * BAR + 9, CRITICAL = 1, RARE = 2, AGGREGATED = 4;
+const GUTTER = 212, AXIS = 22, BAR = 14, PAIR = 2 * BAR + 9, CRITICAL = 1, RARE = 2, AGGREGATED = 4;
 const FONT = "11px Inter, Roboto, system-ui, sans-serif";
 
 function decode(bytes) {
