@@ -172,6 +172,8 @@ class PredictionDocument(Document):
     measured_step_s: float
     interval_s: tuple[float, float] = Field(description="80 % interval of step_time_s")
     speed_up: Maybe = Field(description="measured_step_s / step_time_s")
+    period_s: float = Field(description="time between the ends of successive steps: what a long job pays for each")
+    measured_period_s: float
     npu: str | None
     source: str | None
     vendor: bool = Field(description="vendor times were given")

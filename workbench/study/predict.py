@@ -15,6 +15,7 @@ from workbench.study.prediction import Prediction
 from workbench.study.price import at_bounds, price, price_recorded
 from workbench.study.scenario import Scenario
 from workbench.study.shares import evidence_shares
+from workbench.study.steps import kept_steps
 
 
 def predict(scenario: Scenario) -> Prediction:
@@ -63,11 +64,6 @@ def predict(scenario: Scenario) -> Prediction:
         notes=(),
     )
     return replace(prediction, notes=prediction_notes(prediction))
-
-
-def kept_steps(complete: np.ndarray) -> np.ndarray:
-    """Return the steps that count for the median: the complete ones, or all where none is complete. Bool [S]."""
-    return complete if complete.any() else np.ones_like(complete)
 
 
 def with_source(scenario: Scenario) -> Scenario:

@@ -13,6 +13,7 @@ from workbench.graph.graph import Graph
 from workbench.operators.table import OpTable
 from workbench.replay.timeline import Account, Timeline
 from workbench.study.scenario import Scenario
+from workbench.study.steps import period
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,16 @@ class Prediction:
     def op_seconds(self) -> np.ndarray:
         """Float64 [U] [s]: predicted time of one execution of each unique operator."""
         return self.cost.seconds[:, 0]
+
+    @property
+    def period_s(self) -> float:
+        """Predicted time between the ends of successive steps [s]: what a long job pays for a step (see `workbench.study.steps`)."""
+        return period(self.graph, self.timeline)
+
+    @property
+    def measured_period_s(self) -> float:
+        """The same as recorded [s]."""
+        return period(self.graph, self.measured_timeline)
 
     def operators(self) -> xr.Dataset:
         """Return the operator table as a labelled dataset over ``operator`` (see `workbench.study.tables`)."""

@@ -101,6 +101,8 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
         measured_step_s=prediction.measured_step_s,
         interval_s=prediction.interval_s,
         speed_up=prediction.measured_step_s / step if step > 0 else None,
+        period_s=prediction.period_s,
+        measured_period_s=prediction.measured_period_s,
         npu=scenario.npu.name if scenario.npu else None,
         source=scenario.source.name if scenario.source else None,
         vendor=scenario.vendor is not None,

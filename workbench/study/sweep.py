@@ -16,10 +16,11 @@ from workbench.replay.account import account
 from workbench.replay.replay import replay, step_times
 from workbench.study.compare import ACCOUNT
 from workbench.study.dataset import Cells, to_dataset
-from workbench.study.predict import kept_steps, predict, with_source
+from workbench.study.predict import predict, with_source
 from workbench.study.price import Pricing, at_bounds, price
 from workbench.study.scenario import Scenario
 from workbench.study.space import Axes, Constraints, Space, check_size, lay_out, sizes
+from workbench.study.steps import kept_steps
 from workbench.study.workload import Workload
 
 BUDGET = "2 GB"

@@ -17,6 +17,7 @@ from workbench.study.report import CoverageDocument, InspectDocument, NoteDocume
 
 PARTS = ("compute", "exposed_communication", "exposed_copy", "host", "waiting", "idle")
 MOST_ROWS = 40
+OVERLAP = 1.05  # a step this much longer than its period overlaps with the next
 LONGEST = 72
 ROUNDING = 1e-12
 """Differences below this [s] come from adding floats in another order."""
@@ -61,6 +62,8 @@ def _headline(document: PredictionDocument) -> Text:
     if high > low:
         line.append(f" (80 % interval {seconds(low)} to {seconds(high)})")
     line.append(f"   speed-up {document.speed_up:.4g}x" if document.speed_up is not None else "")
+    if document.measured_step_s > OVERLAP * document.measured_period_s or document.step_time_s > OVERLAP * document.period_s:
+        line.append(f"\nsteps overlap: one every {seconds(document.measured_period_s)} measured, {seconds(document.period_s)} predicted")
     card = f"on {document.npu}" if document.npu else "replayed as measured"
     source = f"recorded on {document.source}" if document.source else "recorded on an unknown card"
     extras = [text for text, on in (("vendor times", document.vendor), ("anchored", document.anchored)) if on]

@@ -1,0 +1,38 @@
+"""Which steps count, and how long a step lasts when steps overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.graph.graph import Graph
+from workbench.replay.timeline import Timeline
+
+
+def kept_steps(complete: np.ndarray) -> np.ndarray:
+    """Return the steps that count for the median: the complete ones, or all where none is complete. Bool [S]."""
+    return complete if complete.any() else np.ones_like(complete)
+
+
+def period(graph: Graph, timeline: Timeline) -> float:
+    """Return the median time between the ends of successive complete steps [s].
+
+    A step lasts from its mark to the end of the device work it launched. Where the host runs ahead, the device is still
+    busy with one step while the next has begun: steps overlap, and what a long job pays for each is this period.
+
+    Parameters
+    ----------
+    graph : Graph
+    timeline : Timeline
+        Of the same graph.
+
+    Returns
+    -------
+    float
+        [s]; the step itself where fewer than two complete steps follow each other.
+    """
+    ends = timeline.start_s[graph.step_begin] + timeline.step_s
+    follows = graph.step_complete[1:] & graph.step_complete[:-1]
+    between = np.diff(ends)[follows]
+    if not len(between):
+        return float(np.median(timeline.step_s[kept_steps(graph.step_complete)]))
+    return float(np.median(between))
