@@ -63,7 +63,10 @@ def _headline(document: PredictionDocument) -> Text:
         line.append(f" (80 % interval {seconds(low)} to {seconds(high)})")
     line.append(f"   speed-up {document.speed_up:.4g}x" if document.speed_up is not None else "")
     if document.measured_step_s > OVERLAP * document.measured_period_s or document.step_time_s > OVERLAP * document.period_s:
-        line.append(f"\nsteps overlap: one every {seconds(document.measured_period_s)} measured, {seconds(document.period_s)} predicted")
+        ratio = f" ({document.measured_period_s / document.period_s:.4g}x)" if document.period_s > 0 else ""
+        line.append(
+            f"\nsteps overlap: one every {seconds(document.measured_period_s)} measured, {seconds(document.period_s)} predicted{ratio}"
+        )
     card = f"on {document.npu}" if document.npu else "replayed as measured"
     source = f"recorded on {document.source}" if document.source else "recorded on an unknown card"
     extras = [text for text, on in (("vendor times", document.vendor), ("anchored", document.anchored)) if on]
