@@ -9,17 +9,21 @@ import pytest
 
 from workbench.app.cards import headline
 from workbench.app.editor import Editor, grouped, text_of
+from workbench.app.explorer import explorer
 from workbench.app.exports import card_yaml, operators_csv, timeline_json
 from workbench.app.serve import pages
 from workbench.app.shelf import Shelf
 from workbench.app.state import AS_RECORDED, Session, parse_edits
 from workbench.app.sweeping import Sweep, compute
 from workbench.app.tables import lag_html, notes_html, operator_frame
+from workbench.cost.cost import Evidence
+from workbench.cost.vendor import read_vendor
 from workbench.errors import InvalidSpec, Note, Refused, UnreadableInput
 from workbench.hardware.npu import load_npu
 from workbench.hardware.text import read_yaml
 from workbench.study.predict import predict
 from workbench.study.scenario import Scenario
+from workbench.view.text import quantity
 
 
 def test_a_session_answers_like_the_library(session, said):
@@ -146,3 +150,43 @@ def test_a_page_that_cannot_be_built_says_so():
     """Without this a browser would show an endless spinner."""
     page = pages(None, None)()
     assert "could not be built" in page.main[0].title
+
+
+def test_vendor_times_take_precedence_and_are_named(session, tmp_path):
+    """A vendor halves one operator's time: that row rests on the vendor, and the step gets no longer."""
+    table = session.answer.prediction.table
+    row = next(i for i, name in enumerate(table.name) if name == "aten::addmm")
+    seconds, before = session.answer.prediction.op_seconds[row], session.answer.prediction.step_time_s
+    dims = dict(zip(("batch", "m", "n", "k"), table.dims[row, :4].tolist(), strict=True))
+    path = tmp_path / "vendor.csv"
+    path.write_text(f"kind,dtype,m,n,k,time_us\ngemm,bf16,{dims['m']},{dims['n']},{dims['k']},{seconds * 5e5}\n")
+    session.set_vendor(read_vendor(path))
+    answered = session.answer.prediction
+    assert Evidence(answered.cost.evidence[row]) == Evidence.VENDOR
+    assert answered.op_seconds[row] == pytest.approx(seconds / 2, rel=1e-6)
+    assert answered.step_time_s <= before
+    session.set_vendor(None)
+    assert session.answer.prediction.step_time_s == before
+
+
+def test_a_card_from_a_file_is_offered(shelf, said, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(load_npu("npu-x").with_({"cores": 20}).to_yaml())
+    session = Session(shelf, None, lambda act: act(), said.append)
+    session.choose(str(path))
+    assert session.spec.cores == 20 and not said
+    assert Editor(session).preset.value == str(path)
+
+
+def test_the_explorer_predicts_what_its_sliders_say(session):
+    explored = explorer(session.workload)
+    sliders, result = explored.children[1].children
+    before = result.value
+    assert "a step" in before
+    bandwidth = next(s for s in sliders.children if "bandwidth" in s.description)
+    assert bandwidth.label == "3.2 TB/s", "starts at the card's own value"
+    bandwidth.index = 0
+    assert result.value != before
+    spec = load_npu("npu-x").with_si({"memory.hbm.bandwidth": bandwidth.value})
+    assert quantity(predict(Scenario(session.workload, npu=spec)).step_time_s, "s") in result.value
+    assert "NaN" not in result.value

@@ -101,6 +101,12 @@ def text_of(value: float, unit: str) -> str:
     return min(texts, key=len)
 
 
+def _choices(npu: str) -> list[str]:
+    """Return the cards on offer: the catalogue, a description given by its path, and none."""
+    names = [*catalogue(), AS_RECORDED]
+    return names if npu in names else [npu, *names]
+
+
 class Editor:
     """Presets and fields of the candidate card."""
 
@@ -111,7 +117,7 @@ class Editor:
         self.fields = SpecFields(self.handle, dark=session.dark, sizing_mode="stretch_width")
         self.preset = pmui.Select(
             label="Card",
-            options=[*catalogue(), AS_RECORDED],
+            options=_choices(session.npu),
             value=session.npu,
             size="small",
             sizing_mode="stretch_width",
@@ -152,7 +158,7 @@ class Editor:
 
     def _rebuild(self) -> None:
         with pn.io.hold():
-            self.preset.value = self.session.npu
+            self.preset.param.update(options=_choices(self.session.npu), value=self.session.npu)
             self.fields.groups = grouped(tuple(self.session.fields().values()))
             self._values()
 

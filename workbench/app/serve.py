@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -51,6 +52,13 @@ def _address(app: App) -> None:
     if session.trace:
         name = session.trace
         pn.state.onload(lambda: app.opening.open_sample(name))
+
+
+def _free_port(address: str) -> int:
+    """Return a port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
 
 
 def serve(
@@ -103,7 +111,8 @@ def serve(
     shelf = Shelf(paths, below)
     executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="predict")
     pn.extension("tabulator", notifications=True)
-    allowed = [f"{address}:{port}", f"localhost:{port}", f"127.0.0.1:{port}", *origins] if port else ["*"]
+    port = port or _free_port(address)
+    allowed = [f"{address}:{port}", f"localhost:{port}", f"127.0.0.1:{port}", *origins]
     return pn.serve(
         {"/": pages(shelf, executor, npu, paths[0].name if paths else "")},
         title={"/": TITLE},

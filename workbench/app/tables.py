@@ -87,13 +87,9 @@ class Operators:
         index = self.component.value.index
         found = np.flatnonzero(index == self.session.selected).tolist()
         if found != self.component.selection:
-            self.component.selection = found
             if found:
-                self.component.page = (
-                    min(found[0] // self.component.page_size + 1, max(self.component.max_page, 1))
-                    if hasattr(self.component, "max_page")
-                    else 1
-                )
+                self.component.page = found[0] // self.component.page_size + 1
+            self.component.selection = found
 
     def update(self) -> None:
         """Show the newest answer."""
