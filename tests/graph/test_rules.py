@@ -12,6 +12,7 @@ from workbench.graph.calls import Call, call_of
 from workbench.graph.graph import ROW_HOST, EdgeKind, NodeKind
 from workbench.graph.lags import ledger, unexplained_share
 from workbench.replay.account import account
+from workbench.trace.facts import facts
 
 
 def op(name: str, start: float, length: float, tid: object = 11) -> dict:
@@ -216,3 +217,23 @@ def test_share_of_the_critical_path_without_explanation(tmp_path: Path) -> None:
     assert unexplained_share(b.graph, b.timeline)[0] == pytest.approx(1 - 990 / 3000)
     parts = account(b.graph, b.timeline)
     assert parts.host_s[0] + parts.compute_s[0] <= 990 * US + 20 * US + 1e-12
+
+
+def test_account_goes_by_what_ran_not_by_what_it_was_for(tmp_path: Path) -> None:
+    """A kernel that changes a layout (aten::copy_) computes; a driver's copy under a product is a copy: as the raw facts count them."""
+    shapes = {"Input Dims": [[64, 64], [64, 64], []], "Input type": ["float", "float", "bool"]}
+    events = [
+        event("cpu_op", "aten::copy_", 0, 20, **shapes),
+        launch(1, 5),
+        kernel(1, "elementwise_kernel<copy>", 30, 40),
+        event("cpu_op", "aten::mm", 100, 40, **{"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}),
+        launch(2, 105, name="cudaMemcpyAsync"),
+        kernel(2, "Memcpy DtoD (Device -> Device)", 120, 10, category="gpu_memcpy"),
+        launch(3, 115),
+        kernel(3, "sgemm", 140, 25),
+    ]
+    b = built(write(tmp_path, events))
+    raw = next(iter(facts(b.trace).values()))
+    parts = account(b.graph, b.timeline)
+    assert parts.compute_s.sum() == pytest.approx(65 * US) == pytest.approx(raw["compute_ns"] / 1e9)
+    assert parts.exposed_copy_s.sum() == pytest.approx(10 * US) == pytest.approx(raw["mem_ns"] / 1e9)

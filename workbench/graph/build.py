@@ -61,7 +61,9 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     steps = marks(trace, rows)
     host = host_nodes(rows, links, queue, waits, steps, self_time=not len(rows.device.start))
     table, op, unit, _ = price_units(trace)
-    nodes = columns(rows, links, host, steps, device_kinds(op[rows.device.event], table, comm(trace)[rows.device.event]), op, unit)
+    device = rows.device.event
+    kind = device_kinds(trace.events.category[device], comm(trace)[device], op[device], table)
+    nodes = columns(rows, links, host, steps, kind, op, unit)
     edges, edge_notes = collect(rows, links, queue, waits, events, host, steps, nodes)
     ok, complete_notes = complete(steps, rows, links)
     seconds = measured(steps, nodes.step[nodes.first_device :], rows.device.end)

@@ -11,7 +11,8 @@ from workbench.graph.host import HostNodes
 from workbench.graph.links import Links
 from workbench.graph.rows import Rows
 from workbench.graph.steps import Marks, device_steps, windows
-from workbench.operators.table import COLLECTIVES, Kind, OpTable
+from workbench.operators.table import COLLECTIVES, OpTable
+from workbench.trace.trace import Category
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,21 @@ def columns(rows: Rows, links: Links, host: HostNodes, marks: Marks, device_kind
     )
 
 
-def device_kinds(op: np.ndarray, table: OpTable, comm: np.ndarray) -> np.ndarray:
-    """Int8 [D], NodeKind: by the operator each device row is priced by; ``comm`` marks kernels that communicate by argument or name."""
-    kind = table.kind[op] if len(op) else np.zeros(0, dtype=np.int8)
-    out = np.full(len(op), int(NodeKind.COMPUTE), dtype=np.int8)
-    out[comm | np.isin(kind, COLLECTIVES)] = NodeKind.COMMUNICATION
-    out[np.isin(kind, (Kind.COPY, Kind.SET))] = NodeKind.COPY
+def device_kinds(category: np.ndarray, comm: np.ndarray, op: np.ndarray, table: OpTable) -> np.ndarray:
+    """Int8 [D], NodeKind of device work: a kernel computes, whatever it computes (layout changes and fills included).
+
+    Parameters
+    ----------
+    category : int8 [D], Category
+        As recorded.
+    comm : bool [D]
+        Kernels that communicate by argument or name.
+    op : int32 [D]
+        Row of ``table`` each is priced by: work of a collective communicates too.
+    table : OpTable
+    """
+    out = np.where(np.isin(category, (Category.MEMCPY, Category.MEMSET)), int(NodeKind.COPY), int(NodeKind.COMPUTE)).astype(np.int8)
+    out[comm | np.isin(table.kind[op] if len(op) else op, COLLECTIVES)] = NodeKind.COMMUNICATION
     return out
 
 
