@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,8 @@ def check_entry(entry: Entry, value: Any, where: str) -> Any:
     InvalidSpec
         Wrong type, out of limits, or not among the choices.
     """
-    if entry.type in ("quantity", "float", "int", "table"):
-        return _number(entry, value, where)
+    if entry.type in ("quantity", "float", "int", "table", "share"):
+        return _number(entry, _ratio(value) if entry.type == "share" else value, where)
     if entry.type == "bool":
         if not isinstance(value, bool):
             raise InvalidSpec(where, f"{value!r} is neither true nor false", "write true or false")
@@ -56,6 +57,14 @@ def check_entry(entry: Entry, value: Any, where: str) -> Any:
     if not isinstance(value, str) or not value:
         raise InvalidSpec(where, f"{value!r} is not a text", "write a text")
     return value
+
+
+def _ratio(value: Any) -> Any:
+    """Return ``"3/8"`` as 0.375; anything that is no such text as it is."""
+    try:
+        return float(Fraction(value)) if isinstance(value, str) else value
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return value
 
 
 def _number(entry: Entry, value: Any, where: str) -> float | int:
@@ -104,6 +113,11 @@ def cross_check(spec: NpuSpec, where: Callable[[str], str]) -> tuple[Note, ...]:
         if level is not None and level not in spec.memory:
             raise unknown_key(level, spec.memory, where(path), "is not a memory level of this card")
     _check_peak(spec, where)
+    for name, part in spec.partitions.items():
+        if part.cores > spec.cores:
+            raise InvalidSpec(
+                where(f"partitions.{name}.cores"), f"{part.cores} cores, but the card has {spec.cores}", "give the cores of one partition"
+            )
     names = list(spec.memory)
     outer = names[-1]
     if spec.memory[outer].bandwidth is None:

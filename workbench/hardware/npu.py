@@ -10,6 +10,7 @@ from pathlib import Path
 
 from workbench.data import data_path
 from workbench.errors import InvalidSpec, UnreadableInput
+from workbench.hardware.partition import partition_aliases
 from workbench.hardware.parts import Field
 from workbench.hardware.spec import NpuSpec
 from workbench.hardware.text import read_yaml
@@ -34,7 +35,8 @@ def load_npu(name_or_path: str | os.PathLike[str]) -> NpuSpec:
     Parameters
     ----------
     name_or_path : str or path
-        A catalogue name (see `catalogue`; case does not matter) or the path of a YAML description.
+        A catalogue name (see `catalogue`; case does not matter) or the path of a YAML description; either may be followed by a
+        partition: ``"h100-sxm:3g.40gb"``.
 
     Returns
     -------
@@ -50,6 +52,9 @@ def load_npu(name_or_path: str | os.PathLike[str]) -> NpuSpec:
     text = str(name_or_path)
     if text.lower() in catalogue():
         return _catalogued(text.lower())
+    card, colon, part = text.rpartition(":")
+    if colon and part and not Path(text).is_file() and (card.lower() in catalogue() or card.endswith((".yaml", ".yml"))):
+        return load_npu(card).partition(part)
     if text.endswith((".yaml", ".yml")) or "/" in text or os.sep in text or Path(text).is_file():
         try:
             content = Path(text).read_text(encoding="utf-8")
@@ -74,14 +79,18 @@ def detect(device_name: str) -> NpuSpec | None:
     Parameters
     ----------
     device_name : str
-        As a profiler writes it, e.g. ``"NVIDIA A100-SXM4-80GB"``. Compared with names and aliases without regard to case,
-        punctuation and the vendor's name; an alias that ends in ``*`` matches every continuation.
+        As a profiler writes it, e.g. ``"NVIDIA A100-SXM4-80GB"`` or, a partition, ``"NVIDIA A100-SXM4-80GB MIG 3g.40gb"``.
+        Compared with names and aliases without regard to case, punctuation and the vendor's name; an alias that ends in ``*``
+        matches every continuation.
     """
     wanted = _plain(device_name)
     if not wanted:
         return None
     for name in catalogue():
         spec = _catalogued(name)
+        for part in spec.partitions:
+            if any(wanted == _plain(alias) for alias in partition_aliases(spec, part)):
+                return spec.partition(part)
         for alias in (spec.name, *spec.aliases):
             plain = _plain(alias)
             if wanted == plain or (alias.endswith("*") and wanted.startswith(plain)):

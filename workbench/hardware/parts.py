@@ -92,6 +92,15 @@ class Calibration:
     source: str
 
 
+@dataclass(frozen=True)
+class Partition:
+    """A part of a card that works alone; `schema.PARTITION`."""
+
+    cores: int
+    memory: float
+    aliases: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A number of a spec that an editor or a sweep may change; ``value``, ``low`` and ``high`` in ``unit`` (empty: a plain number)."""

@@ -17,7 +17,8 @@ class Entry:
     """One key.
 
     ``type`` is ``"quantity"`` (text with ``unit``), ``"int"``, ``"float"``, ``"bool"``, ``"text"``, ``"choice"``,
-    ``"level"`` (name of a memory level), ``"texts"``, ``"ints"`` or ``"table"`` (dtype -> float, or -> quantity when it has a unit).
+    ``"level"`` (name of a memory level), ``"share"`` (``"3/8"`` or 0.375),
+    ``"texts"``, ``"ints"`` or ``"table"`` (dtype -> float, or -> quantity when it has a unit).
     ``low`` and ``high`` are sensible limits for an editor; only ``minimum`` and ``maximum`` are enforced.
     """
 
@@ -60,7 +61,7 @@ TOP: Mapping[str, Entry] = {
         4e9,
         REQUIRED,
     ),
-    "confidence": Entry("choice", "low", label="Confidence", choices=("high", "medium", "low", "invented")),
+    "confidence": Entry("choice", "weak", label="Confidence", choices=("high", "medium", "weak", "invented")),
     "sources": Entry("texts", (), label="Sources"),
     "weak": Entry("texts", (), label="Weak numbers"),
 }
@@ -154,10 +155,17 @@ CALIBRATION: Mapping[str, Entry] = {
     "error": Entry("float", REQUIRED, "", "error", "80 % of held-out rows lie within a factor 1 + error.", 0.0, 2.0, zero_ok=True),
     "source": Entry("text", "", label="Source"),
 }
+PARTITION: Mapping[str, Entry] = {
+    "cores": _count("cores", "Cores of the partition.", 1, 512),
+    "memory": Entry(
+        "share", REQUIRED, "", "memory share", "Its share of size and bandwidth of every level of the chip.", 0.0, 1.0, maximum=1.0
+    ),
+    "aliases": Entry("texts", (), label="Names in traces", help="Default: the card's names followed by MIG and the partition's name."),
+}
 SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "matrix": MATRIX, "vector": VECTOR, "runtime": RUNTIME, "power": POWER, "link": LINK, "host": LINK,
 }  # fmt: skip
-"""Sections with fixed keys; ``memory`` and ``calibration`` are mappings of LEVEL and CALIBRATION by name."""
+"""Sections with fixed keys; ``memory``, ``calibration`` and ``partitions`` are mappings of LEVEL, CALIBRATION and PARTITION by name."""
 GROUPS: Mapping[str, Mapping[str, Entry]] = {"memory": LEVEL, "calibration": CALIBRATION}
 NEEDED = ("matrix", "vector", "memory")
 

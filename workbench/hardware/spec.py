@@ -12,7 +12,7 @@ from workbench import units
 from workbench.errors import InvalidSpec, Note
 from workbench.hardware import schema
 from workbench.hardware.check import check_entry, cross_check, unknown_key
-from workbench.hardware.parts import Calibration, Field, Link, MatrixUnit, MemoryLevel, Power, Runtime, VectorUnit
+from workbench.hardware.parts import Calibration, Field, Link, MatrixUnit, MemoryLevel, Partition, Power, Runtime, VectorUnit
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class NpuSpec:
     """A card, real or invented; all quantities are SI floats.
 
     ``memory`` maps level names to levels from the core outward; the last one is the outermost memory.
-    ``calibration`` maps dtype names to fitted scalars. ``notes`` tells what was tolerated when it was read.
+    ``calibration`` maps dtype names to fitted scalars, ``partitions`` names to parts that work alone.
+    ``notes`` tells what was tolerated when it was read.
     """
 
     name: str
@@ -39,6 +40,7 @@ class NpuSpec:
     link: Link | None
     host: Link | None
     calibration: Mapping[str, Calibration]
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
     notes: tuple[Note, ...] = field(default=(), compare=False)
     PARTS: ClassVar[Mapping[str, type]] = {
         "matrix": MatrixUnit,
@@ -153,7 +155,7 @@ class NpuSpec:
             return self
         if any(path.startswith(("matrix.", "cores", "clock")) for path in changes) and spec.matrix.peak:
             spec = replace(spec, matrix=replace(spec.matrix, peak={}))  # the stated peak was that of the unchanged card
-        spec = replace(spec, confidence="invented")
+        spec = replace(spec, confidence="invented", partitions={} if "cores" in changes else spec.partitions)
         cross_check(spec, lambda path: f"{self.name}: {path}")
         return spec
 
@@ -196,6 +198,32 @@ class NpuSpec:
                 out += [f"memory.{level}.{key}" for level, m in self.memory.items() for key in schema.LEVEL if getattr(m, key) is not None]
         out += [f"calibration.{dtype}.{key}" for dtype in self.calibration for key in schema.CALIBRATION]
         return tuple(out)
+
+    def partition(self, name: str = "", *, compute: str | float = 1.0, memory: str | float = 1.0) -> NpuSpec:
+        """Return a part of the card that works alone, as a derived spec.
+
+        Parameters
+        ----------
+        name : str
+            One of ``partitions``, e.g. a MIG profile ``"3g.40gb"``. Without it the shares decide.
+        compute : str or float
+            Share of the cores, ``"3/7"`` or 0.43; whole cores, rounded down.
+        memory : str or float
+            Share of size and bandwidth of every level of the chip.
+
+        Returns
+        -------
+        NpuSpec
+            One grade less confident than the card, fits with a wider error, without links between cards.
+
+        Raises
+        ------
+        InvalidSpec
+            No such partition, or a share that is not in ]0, 1].
+        """
+        from workbench.hardware.partition import named_partition, shared_partition
+
+        return named_partition(self, name) if name else shared_partition(self, compute, memory)
 
     def to_yaml(self) -> str:
         """Return the description as YAML text that reads back to an equal spec."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,10 +14,10 @@ from workbench import units
 from workbench.errors import InvalidSpec, Note
 from workbench.hardware import schema
 from workbench.hardware.check import check_entry, cross_check, unknown_key
-from workbench.hardware.parts import Calibration, MemoryLevel
+from workbench.hardware.parts import Calibration, MemoryLevel, Partition
 from workbench.hardware.spec import NpuSpec
 
-_ALL_KEYS = ("memory", "calibration", *schema.SECTIONS, *schema.TOP)
+_ALL_KEYS = ("memory", "calibration", "partitions", *schema.SECTIONS, *schema.TOP)
 
 
 def read_yaml(text: str, file: str) -> NpuSpec:
@@ -105,7 +106,11 @@ class _Reader:
                 raise unknown_key(dtype, schema.DTYPES, self.where(f"calibration.{dtype}"), "is not a dtype")
             path = f"calibration.{dtype}"
             calibration[dtype] = Calibration(**self.section(self.items(node, path), schema.CALIBRATION, path))
-        spec = NpuSpec(**top, **parts, memory=memory, calibration=calibration)
+        partitions = {}
+        for name, node in (self.items(items["partitions"], "partitions") if "partitions" in items else {}).items():
+            path = f"partitions.{name}"
+            partitions[name] = Partition(**self.section(self.items(node, path), schema.PARTITION, path))
+        spec = NpuSpec(**top, **parts, memory=memory, calibration=calibration, partitions=partitions)
         notes = cross_check(spec, self.where)
         if not spec.sources:
             notes += (Note("no-sources", self.file, 1, f"{spec.name} says nothing of where its numbers come from", "add sources:"),)
@@ -190,6 +195,11 @@ def to_yaml(spec: NpuSpec) -> str:
             target = target.setdefault(part, {})
         if value not in ("", ()):
             target[parts[-1]] = units.format(value, unit) if unit else list(value) if isinstance(value, tuple) else value
+    if spec.partitions:
+        document["partitions"] = {
+            name: {key: value if isinstance(value, int | float) else list(value) for key, value in vars(part).items() if value != ()}
+            for name, part in spec.partitions.items()
+        }
     lines: list[str] = []
     _write(document, 0, lines)
     return "\n".join(lines) + "\n"
@@ -198,6 +208,7 @@ def to_yaml(spec: NpuSpec) -> str:
 def _write(mapping: Mapping[str, Any], depth: int, lines: list[str]) -> None:
     for key, value in mapping.items():
         pad = "  " * depth
+        key = key if re.fullmatch(r"[A-Za-z0-9][\w.+-]*", key) else json.dumps(key, ensure_ascii=False)
         if isinstance(value, Mapping):
             if value:
                 lines.append(f"{pad}{key}:")
