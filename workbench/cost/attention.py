@@ -71,7 +71,11 @@ def attention(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, backward: b
     out.resource[..., Bound.SHARED], out.resource[..., Bound.MEMORY] = shared, memory
     out.resource[..., Bound.LAUNCH] = overhead + stall
     out.level[..., 1], out.level[..., 2] = streamed, own
-    out.seconds[:] = overhead + np.sum(parts**POWER, axis=0) ** (1.0 / POWER)
+    body = np.sum(parts**POWER, axis=0) ** (1.0 / POWER)
+    own = (parts[[0, 1, 4]] ** POWER).sum(axis=0) / np.maximum((parts**POWER).sum(axis=0), np.finfo(float).tiny)
+    out.detail[..., 0], out.detail[..., 1] = card["launch"], overhead - card["launch"]
+    out.detail[..., 2] = body * own * np.maximum(1.0 - 1.0 / (card["cores"] * share), 0.0)
+    out.seconds[:] = overhead + body
     return out
 
 

@@ -110,4 +110,5 @@ def cheaper(first: Priced, second: Priced, allowed: np.ndarray) -> Priced:
         np.where(take, second.seconds, first.seconds),
         np.where(pick, second.resource, first.resource),
         np.where(pick, second.level, first.level),
+        np.where(pick, second.detail, first.detail),
     )

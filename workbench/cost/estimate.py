@@ -9,7 +9,7 @@ import numpy as np
 from workbench.cost import attention, convolution, kernels, matrix, vector
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.errors import relative_error
-from workbench.cost.matrix import Priced
+from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards, dtype_name, pack
 from workbench.cost.scale import scaled_measurement
 from workbench.cost.vendor import VendorTimes
@@ -150,7 +150,8 @@ def model(table: OpTable, cards: Cards, column: np.ndarray) -> Priced:
 
 
 def _put(out: Priced, rows: np.ndarray, part: Priced) -> None:
-    out.seconds[rows], out.resource[rows], out.level[rows] = part.seconds, part.resource, part.level
+    for name in ("seconds", "resource", "level", "detail"):
+        getattr(out, name)[rows] = getattr(part, name)
 
 
 def _matrix_group(table: OpTable, kind: Kind, rows: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
@@ -165,7 +166,7 @@ def _matrix_group(table: OpTable, kind: Kind, rows: np.ndarray, size: np.ndarray
         return _rnn(dims, table.flops[rows], sizes, columns, cards)
     first, *rest = (convolution.convolution(dims, which, sizes, columns, cards) for which in convolution.PASSES[kind])
     for other in rest:
-        first = Priced(first.seconds + other.seconds, first.resource + other.resource, first.level + other.level)
+        first = plus(first, other)
     return first
 
 
@@ -177,12 +178,7 @@ def _rnn(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, column: np.ndarr
     one = np.ones_like(hidden)
     inputs, _ = matrix.products(np.stack((one, batch * steps, gates * hidden, hidden), axis=1), operand, column, cards)
     step, _ = matrix.products(np.stack((one, batch, gates * hidden, hidden), axis=1), operand, column, cards, copies=(1.0, 1.0))
-    times = steps[:, None]
-    return Priced(
-        inputs.seconds + times * step.seconds,
-        inputs.resource + times[..., None] * step.resource,
-        inputs.level + times[..., None] * step.level,
-    )
+    return plus(inputs, step, steps[:, None])
 
 
 def _stream_group(table: OpTable, rows: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:

@@ -18,12 +18,12 @@ OS, WS, IS, CUBE = 0, 1, 2, 3
 (
     CORES, CLOCK, MACS, ROWS, COLS, ARRAYS, FLOW, QM, QN, QK, ACCUMULATOR, STAGING, BUFFER_A, BUFFER_B, PORT, CAST, STEP,
     LATENCY_SHARED, LATENCY_MEMORY, RATE_SHARED, RATE_WRITE, RATE_MEMORY, SHARED, SPLIT, STATIC, ETA_COMPUTE, ETA_MEMORY, LAUNCH,
-    IS_VECTOR, SIZE,
-) = range(30)  # fmt: skip
+    IS_VECTOR, STEP_WIDTH, SIZE,
+) = range(31)  # fmt: skip
 """Columns of the packed card, see `workbench.cost.pack`."""
 
 SPLIT_LATENCY = 20.0  # shared-level latencies that a split of K adds (write, meet, read, add); chosen on A100, H200, L40S bf16 products
-STEP_K = 64.0  # products of K a software-pipelined step covers
+STEP_K = 64.0  # products of K a software-pipelined step covers, unless a fixed tile says otherwise
 MOST_SPLIT = 64.0
 
 
@@ -95,7 +95,7 @@ def evaluate(card, shape, operand, total, resident, written, tm, tn, split, part
     part[2] = (bytes_[1] - total[2]) / card[RATE_SHARED] + total[2] / card[RATE_WRITE]
     bytes_[2] = memory_bytes(card, tm, tn, m, n, k, operand, total, resident, written)
     part[3] = bytes_[2] / (card[RATE_MEMORY] * card[ETA_MEMORY])
-    part[4] = per * max(fresh * latency / card[STAGING], math.ceil(ks / max(STEP_K, card[QK])) * card[STEP] / card[CLOCK])
+    part[4] = per * max(fresh * latency / card[STAGING], math.ceil(ks / card[STEP_WIDTH]) * card[STEP] / card[CLOCK])
     part[5] = card[LAUNCH] + latency + tm * tn * partial / card[PORT]
     if split > 1.0:
         part[5] += SPLIT_LATENCY * card[LATENCY_SHARED]
@@ -170,7 +170,7 @@ def bound_of_share(card, shape, operand, total, resident, written, tm, tn, tiles
     shared = moved / card[RATE_SHARED] + total[2] / card[RATE_WRITE]
     memory = 0.0 if resident else total[0] + total[1] + (0.0 if written else total[2])
     memory /= card[RATE_MEMORY] * card[ETA_MEMORY]
-    stall = max(fresh * latency / card[STAGING], share / max(STEP_K, card[QK]) * card[STEP] / card[CLOCK])
+    stall = max(fresh * latency / card[STAGING], share / card[STEP_WIDTH] * card[STEP] / card[CLOCK])
     power = compute * compute * compute * compute + port * port * port * port + shared * shared * shared * shared
     power += memory * memory * memory * memory + stall * stall * stall * stall
     return card[LAUNCH] + latency + tm * tn * min(4.0, operand[2]) / card[PORT] + math.sqrt(math.sqrt(power))
@@ -212,13 +212,24 @@ def search(card, shape, operand, total, resident, written, choice, part, bytes_)
 
 
 @njit(cache=True, nogil=True)
-def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, resource, level, choice):
+def idle_seconds(card, shape, seconds, chosen, part):
+    """Seconds of a tiling in which cores stand without a tile: of what each core does for itself, the part that waves leave empty."""
+    units = shape[0] * math.ceil(shape[1] / chosen[0]) * math.ceil(shape[2] / chosen[1]) * chosen[2]
+    even = units / card[CORES]
+    per = math.ceil(even) if card[STATIC] > 0.0 else max(1.0, even)
+    own = part[0] ** 4 + part[1] ** 4 + part[4] ** 4
+    every = own + part[2] ** 4 + part[3] ** 4
+    return (seconds - part[5]) * own / every * (1.0 - even / per) if every > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, resource, level, detail, choice):
     """Price U products on S cards.
 
     ``shape`` [U, 4] (batch, m, n, k), ``operand`` [U, 3] bytes an element, ``total`` [U, 3] distinct bytes, ``copies`` [U, 2]
     how many working sets (output sets) compete for the shared level, ``column`` [U] the dtype's column in ``cards`` [S, D, SIZE],
     ``fixed`` [3] a tile and split to use instead of searching (0: search). Fills seconds [U, S], resource [U, S, 8] (by Bound),
-    level [U, S, 3] and choice [U, S, 3]. A product without elements costs nothing.
+    level [U, S, 3], detail [U, S, 3] (launch, fill, idle cores) [s] and choice [U, S, 3]. A product without elements costs nothing.
     """
     part = np.empty(6)
     bytes_ = np.empty(3)
@@ -242,3 +253,6 @@ def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, reso
             resource[u, s, 5] = part[3]
             resource[u, s, 6] = part[4] + part[5]
             level[u, s] = bytes_
+            detail[u, s, 0] = card[LAUNCH]
+            detail[u, s, 1] = part[5] - card[LAUNCH]
+            detail[u, s, 2] = idle_seconds(card, shape[u], t, choice[u, s], part)

@@ -17,16 +17,33 @@ PARALLEL_FROM = 4096  # products x cards from which threads pay (the kernel rele
 
 @dataclass(frozen=True)
 class Priced:
-    """Times of U operators on S cards, in the layout of `OpCost`."""
+    """Times of U operators on S cards, in the layout of `OpCost`.
+
+    ``detail`` says what of the time is launch, what is fill (latency before the first and after the last tile), and in what
+    part of the rest cores stand without a tile.
+    """
 
     seconds: np.ndarray  # [U, S] [s]
     resource: np.ndarray  # [U, S, len(Bound)] [s]
     level: np.ndarray  # [U, S, 3] [B]
+    detail: np.ndarray  # [U, S, 3] [s]
 
 
 def empty(rows: int, cards: int) -> Priced:
     """Return a Priced of zeros."""
-    return Priced(np.zeros((rows, cards)), np.zeros((rows, cards, len(Bound))), np.zeros((rows, cards, 3)))
+    return Priced(np.zeros((rows, cards)), np.zeros((rows, cards, len(Bound))), np.zeros((rows, cards, 3)), np.zeros((rows, cards, 3)))
+
+
+def plus(first: Priced, second: Priced, times: np.ndarray | float = 1.0) -> Priced:
+    """Return one operator after the other, the second ``times`` [U, 1] times."""
+    each = np.asarray(times, dtype=np.float64)
+    most = each[..., None]
+    return Priced(
+        first.seconds + each * second.seconds,
+        first.resource + most * second.resource,
+        first.level + most * second.level,
+        first.detail + most * second.detail,
+    )
 
 
 def products(
@@ -71,7 +88,7 @@ def products(
     out, choice = empty(rows, size), np.zeros((rows, size, 3))
     arrays = (
         shape, operand, np.ascontiguousarray(total, dtype=np.float64), np.tile(np.asarray(copies, dtype=np.float64), (rows, 1)),
-        np.ascontiguousarray(column, dtype=np.int64), out.seconds, out.resource, out.level, choice,
+        np.ascontiguousarray(column, dtype=np.int64), out.seconds, out.resource, out.level, out.detail, choice,
     )  # fmt: skip
     fixed = np.asarray(tile or (0, 0, 0), dtype=np.float64)
 

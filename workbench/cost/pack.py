@@ -189,4 +189,5 @@ def _column(spec: NpuSpec, name: str, common: np.ndarray, scalars: tuple[float, 
         card[kernels.IS_VECTOR], card[kernels.FLOW] = 1.0, kernels.CUBE
         card[kernels.QM], card[kernels.QN], card[kernels.QK] = 16.0, 16.0, 1.0
         card[kernels.BUFFER_A] = card[kernels.BUFFER_B] = UNLIMITED
+    card[kernels.STEP_WIDTH] = max(kernels.STEP_K, card[kernels.QK])
     return card

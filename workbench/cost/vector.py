@@ -73,6 +73,7 @@ def streams(
     out.resource[..., Bound.SHARED] = shared
     out.resource[..., Bound.MEMORY] = memory
     out.resource[..., Bound.LAUNCH] = overhead
+    out.detail[..., 0], out.detail[..., 1] = cards.launch[:, column].T, cards.latency
     out.level[..., 1] = traffic
     out.level[..., 2] = traffic if warm is None else np.where(warm, 0.0, traffic)
     out.seconds[:] = overhead + np.maximum(np.maximum(vector, memory), shared)
@@ -96,6 +97,7 @@ def host_copies(bytes_: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
     overhead = cards.launch[:, column].T + cards.host_latency
     out.resource[..., Bound.NETWORK] = moving
     out.resource[..., Bound.LAUNCH] = overhead
+    out.detail[..., 0], out.detail[..., 1] = cards.launch[:, column].T, cards.host_latency
     out.level[..., 2] = bytes_[:, None]
     out.seconds[:] = moving + overhead
     return out
