@@ -30,4 +30,4 @@ def must(c: Call, ran: Ran | None = None) -> Described:
     return found
 
 
-F32, BF16, I64 = Dtype.FP32, Dtype.BF16, Dtype.INT64
+F32, BF16, I64, I32 = Dtype.FP32, Dtype.BF16, Dtype.INT64, Dtype.INT32

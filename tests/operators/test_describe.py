@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.operators.calls import BF16, F32, I64, call, must
+from tests.operators.calls import BF16, F32, I32, I64, call, must
 from workbench.operators.call import Call, parse_call
 from workbench.operators.kinds import BEARING, describe, ran_of, state
 from workbench.operators.table import Dtype, Kind
@@ -40,6 +40,33 @@ def test_the_output_argument_of_mm_is_not_read() -> None:
 def test_matmul_follows_numpy(a: list[int], b: list[int], dims: tuple[int, ...]) -> None:
     """A stack against one matrix is one tall product; stacks broadcast (numpy.matmul)."""
     assert must(call("aten::matmul", (F32, a), (F32, b))).dims == dims
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "flops", "dims"),
+    [
+        ([96, 64], [8, 64, 32], 2 * 96 * 64 * 32, (8, 12, 32, 64)),
+        ([8, 12, 64], [64, 96], 2 * 12 * 64 * 96, (8, 12, 12, 64)),
+        ([64, 96], [96, 32], 2 * 64 * 96 * 32, (8, 64, 32, 12)),
+        ([8, 12, 64], [8, 64, 32], 8 * 2 * 12 * 64 * 32, (8, 12, 32, 64)),
+    ],
+)
+def test_each_row_of_a_grouped_product_meets_one_expert(a: list[int], b: list[int], flops: int, dims: tuple[int, ...]) -> None:
+    """96 tokens shared out among 8 experts: the FLOPs of one product of 96 rows, not of eight (torch._grouped_mm)."""
+    found = must(call("aten::_grouped_mm", (BF16, a), (BF16, b), (I32, [8])))
+    assert (found.flops, found.dims) == (flops, dims)
+
+
+def test_outer_product_is_no_dot_product() -> None:
+    """Two vectors of 5: 25 products, not 5."""
+    assert must(call("aten::ger", (F32, [5]), (F32, [5]))).dims == (1, 5, 5, 1)
+
+
+def test_backward_of_linear_is_two_products() -> None:
+    """Input and weight gradient: 2 m n k each, as two products of the table's dims (not one with twice the FLOPs)."""
+    found = must(call("aten::linear_backward", (F32, [7, 32]), (F32, [7, 64]), (F32, [64, 32])))
+    assert found.dims == (2, 7, 64, 32)
+    assert found.flops == 2 * 2 * 7 * 64 * 32
 
 
 def test_factors_that_do_not_fit_are_no_product() -> None:

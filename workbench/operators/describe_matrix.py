@@ -7,6 +7,7 @@ recorded shapes do not settle the work (no guess is made).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -70,11 +71,38 @@ def linear(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
         return None
     bias = call.tensor(rule.get("c"))
     read = nbytes((x, w) + ((bias,) if bias else ()), ran)
-    out = _product(x, 1, prod(x.shape[:-1]), w.shape[0], w.shape[1], read, ran)
-    passes = rule.get("passes", 1)
-    if out is None or passes == 1:
-        return out
-    return Described(out.kind, out.dtype, out.dims, passes * out.flops, out.bytes_read, out.bytes_written, out.detail)
+    return _product(x, rule.get("passes", 1), prod(x.shape[:-1]), w.shape[0], w.shape[1], read, ran)
+
+
+def outer(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
+    """Every element of one vector times every element of another: a product over one step."""
+    a, b = call.tensor(rule["a"]), call.tensor(rule["b"])
+    if a is None or b is None or len(a.shape) != 1 or len(b.shape) != 1:
+        return None
+    return _product(a, 1, a.numel, b.numel, 1, nbytes((a, b), ran), ran)
+
+
+def grouped_matmul(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
+    """Products of G groups that split the rows, columns or terms of a two-dimensional factor (experts): each row meets one group.
+
+    The groups' own sizes are values, not shapes: they count as equal, so the FLOPs are exact and the tiles typical.
+    """
+    a, b = call.tensor(rule["a"]), call.tensor(rule["b"])
+    if a is None or b is None or not {len(a.shape), len(b.shape)} <= {2, 3}:
+        return None
+    ends = call.tensor(rule["offsets"])  # one end a group
+    groups = a.shape[0] if len(a.shape) == 3 else b.shape[0] if len(b.shape) == 3 else ends.numel if ends else 0
+    m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
+    if not groups or b.shape[-2] != k:
+        return None
+    whole = 2.0 * m * n * k * (groups if len(a.shape) == len(b.shape) == 3 else 1)
+    split = [-(-extent // groups) for extent in (m, n, k)]
+    if len(a.shape) == 2:
+        m, k = (split[0], k) if len(b.shape) == 3 else (m, split[2])
+    elif len(b.shape) == 2:
+        n = split[1]
+    out = _product(a, groups, m, n, k, nbytes((a, b), ran), ran)
+    return replace(out, flops=whole) if out else None
 
 
 def linear_like(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
@@ -231,6 +259,8 @@ def convolution_backward(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Descr
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "matmul": matmul,
+        "outer": outer,
+        "grouped_matmul": grouped_matmul,
         "linear": linear,
         "linear_like": linear_like,
         "convolution": convolution,
