@@ -114,6 +114,7 @@ class Editor:
         self.session = session
         self._own: Mapping[str, Field] | None = None
         self._texts: dict[str, str] = {}
+        self._sliding = False
         self.fields = SpecFields(self.handle, dark=session.dark, sizing_mode="stretch_width")
         self.preset = pmui.Select(
             label="Card",
@@ -148,7 +149,7 @@ class Editor:
         self.host.param.watch(self._host, "value")
         self.anchored.param.watch(lambda event: session.param.update(anchored=event.new), "value")
         session.param.watch(lambda _: self._rebuild(), "npu")
-        session.param.watch(lambda _: self._values(), "spec")
+        session.param.watch(lambda _: self._respecced(), "spec")
         session.param.watch(lambda event: self.fields.param.update(dark=event.new), "dark")
         self._rebuild()
 
@@ -160,9 +161,21 @@ class Editor:
         with pn.io.hold():
             self.preset.param.update(options=_choices(self.session.npu), value=self.session.npu)
             self.fields.groups = grouped(tuple(self.session.fields().values()))
-            self._values()
+            self.update()
 
-    def _values(self) -> None:
+    def _slide(self, path: str, value: float) -> None:
+        """Take the value of a moving slider, which shows it itself: the other texts and marks follow when it rests."""
+        self._sliding = self.session.workload is not None
+        try:
+            self.session.set_value(path, value)
+        finally:
+            self._sliding = False
+
+    def _respecced(self) -> None:
+        if not self._sliding:
+            self.update()
+
+    def update(self) -> None:
         """Send values, texts and marks of all fields."""
         spec, own = self.session.spec, self.session.fields()
         if spec is None:
@@ -185,16 +198,17 @@ class Editor:
         path, session = str(message.get("path", "")), self.session
         try:
             if message["type"] == "value":
-                session.set_value(path, float(message["value"]))
+                self._slide(path, float(message["value"]))
             elif message["type"] == "text":
                 session.set_field(path, str(message["text"]).strip())
             elif message["type"] == "reset":
                 own = session.fields()[path]
                 session.set_field(path, text_of(own.value, own.unit))
-            self.fields._send_msg({"type": "error", "path": path, "text": ""})
+            if message["type"] != "value":
+                self.fields._send_msg({"type": "error", "path": path, "text": ""})
         except WorkbenchError as fault:
             self.fields._send_msg({"type": "error", "path": path, "text": f"{fault.what}: {fault.fix}"})
-            self._values()
+            self.update()
 
     def __panel__(self) -> pn.viewable.Viewable:
         return pn.Column(

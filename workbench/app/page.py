@@ -115,7 +115,7 @@ class App:
             label = f"Notes ({len(prediction.notes)})"
             if self.note_button.label != label:
                 self.note_button.label = label
-            for act in (self.operators.update, self.sweep.refresh, self._lags):
+            for act in (self.editor.update, self.operators.update, self.sweep.refresh, self._lags):
                 _guarded(act)
 
     def _lags(self) -> None:
