@@ -62,10 +62,11 @@ def tile_model(spec: NpuSpec, dtype: str, rows: Products) -> Predict:
 
 def roofline(spec: NpuSpec, dtype: str, rows: Products) -> Predict:
     """Return seconds of the calibrated roofline as a function of the three scalars."""
-    card = pack([spec], [dtype]).matrix[0, 0]
+    cards = pack([spec], [dtype])
     batch, m, n, k = rows.shape.T
-    compute = batch * m * n * k / (card[kernels.MACS] * card[kernels.CORES] * card[kernels.CLOCK])
-    memory = (np.stack((batch * m * k, batch * k * n, batch * m * n), axis=1) * rows.operand).sum(axis=1) / card[kernels.RATE_MEMORY]
+    compute = batch * m * n * k / cards.mac_rate[0, 0]
+    bytes_ = (np.stack((batch * m * k, batch * k * n, batch * m * n), axis=1) * rows.operand).sum(axis=1)
+    memory = bytes_ / cards.matrix[0, 0, kernels.RATE_MEMORY]
     return lambda scalars: scalars[2] + np.maximum(compute / scalars[0], memory / scalars[1])
 
 

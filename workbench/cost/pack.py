@@ -57,6 +57,11 @@ class Cards:
     host_rate: np.ndarray  # [S] [B/s], nan where not described
     host_latency: np.ndarray  # [S] [s]
 
+    @property
+    def mac_rate(self) -> np.ndarray:
+        """Peak multiply-adds a second of the unit that runs products of each dtype, float64 [S, D] [1/s]."""
+        return self.matrix[..., kernels.CORES] * self.matrix[..., kernels.CLOCK] * self.matrix[..., kernels.MACS]
+
 
 def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
     """Pack cards for the models.

@@ -42,12 +42,7 @@ def scaled_measurement(
         return measured, measured / NO_SOURCE, measured * NO_SOURCE, why
 
     def rates(of: Cards) -> np.ndarray:
-        peak = (
-            of.matrix[..., kernels.MACS]
-            * of.matrix[..., kernels.CORES]
-            * of.matrix[..., kernels.CLOCK]
-            * of.matrix[..., kernels.ETA_COMPUTE]
-        )
+        peak = of.mac_rate * of.matrix[..., kernels.ETA_COMPUTE]
         return np.stack((of.memory_rate, of.vector_rate, np.maximum(peak, 1.0)))[..., column].transpose(0, 2, 1)
 
     ratio = rates(source) / rates(cards)

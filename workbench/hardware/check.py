@@ -133,12 +133,11 @@ def cross_check(spec: NpuSpec, where: Callable[[str], str]) -> tuple[Note, ...]:
 
 def _check_peak(spec: NpuSpec, where: Callable[[str], str]) -> None:
     for dtype, stated in spec.matrix.peak.items():
-        rate = spec.matrix.rate.get(dtype)
-        if rate is None:
+        if dtype not in spec.matrix.rate:
             raise InvalidSpec(
                 where(f"matrix.peak.{dtype}"), f"a peak for {dtype}, but no rate", f"add {dtype} under matrix.rate, or drop the peak"
             )
-        found = 2.0 * spec.cores * spec.matrix.macs_per_cycle * rate * spec.clock
+        found = spec.unit_peak("matrix", dtype)
         if abs(found - stated) > PEAK_TOLERANCE * stated:
             raise InvalidSpec(
                 where(f"matrix.peak.{dtype}"),

@@ -67,9 +67,19 @@ class NpuSpec:
         dtype : str
             Name as in spec files, e.g. ``"bf16"``.
         """
-        rate = self.vector.rate.get(dtype, self.vector.rate.get("fp32", 1.0))
-        macs = max(self.matrix.macs_per_cycle * self.matrix.rate.get(dtype, 0.0), self.vector.lanes * rate)
-        return 2.0 * self.cores * macs * self.clock
+        found = max(self.unit_peak("matrix", dtype), self.unit_peak("vector", dtype))
+        return found or self.unit_peak("vector", "fp32")
+
+    def unit_peak(self, unit: str, dtype: str) -> float:
+        """Return the dense peak of one unit [FLOP/s]: 2 x multiply-adds a cycle and core x cores x rate x clock; 0 without a rate.
+
+        Parameters
+        ----------
+        unit : {"matrix", "vector"}
+        dtype : str
+        """
+        macs, rate = (self.matrix.macs_per_cycle, self.matrix.rate) if unit == "matrix" else (self.vector.lanes, self.vector.rate)
+        return 2.0 * macs * self.cores * rate.get(dtype, 0.0) * self.clock
 
     def get(self, path: str) -> float:
         """Return one number by its dotted path in SI units, e.g. ``get("memory.hbm.bandwidth")`` [B/s].

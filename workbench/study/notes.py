@@ -8,7 +8,6 @@ from workbench.cost.cost import Evidence
 from workbench.errors import Note
 from workbench.operators.table import COLLECTIVES, Dtype
 from workbench.study.prediction import Prediction
-from workbench.study.roofs import roofs
 from workbench.study.shares import coverage, row_totals
 
 OUTLIER = 0.10
@@ -99,8 +98,7 @@ def _roof(prediction: Prediction) -> list[Note]:
     source = prediction.scenario.source
     if source is None:
         return []
-    highest = dict(sorted((roof.name.partition(" ")[2], roof.value) for roof in roofs(source) if roof.unit))  # the last of a dtype wins
-    peak = np.array([highest.get(Dtype(dtype).name.lower(), 0.0) for dtype in prediction.table.dtype])
+    peak = np.array([source.peak_flops(Dtype(code).name.lower()) if code else 0.0 for code in prediction.table.dtype])
     needed = np.divide(prediction.table.flops, peak, out=np.zeros_like(peak), where=peak > 0)
     fast = (prediction.table.measured_s > 0) & (needed > 1.02 * prediction.table.measured_s)
     if not fast.any():

@@ -36,22 +36,15 @@ def roofs(spec: NpuSpec) -> tuple[Roof, ...]:
     Returns
     -------
     tuple of Roof
-        Dense peaks are 2 x cores x arrays x rows x cols x depth x clock x rate; a vector peak counts a multiply-add as
-        two operations. A card without a shared level has no roof there.
+        Dense peaks; a vector peak counts a multiply-add as two operations. A card without a shared level has no roof there.
     """
     names = list(spec.memory)
     found = [Roof(names[-1].upper(), "outermost", "", spec.bandwidth(names[-1]))]
     shared = next((n for n in reversed(names[:-1]) if spec.memory[n].scope == "chip" and isfinite(spec.bandwidth(n))), None)
     if shared is not None:
         found.append(Roof(shared.upper(), "shared", "", spec.bandwidth(shared)))
-    matrix, vector = spec.matrix, spec.vector
-    found += [
-        Roof(f"matrix {dtype}", "", "matrix", 2.0 * spec.cores * matrix.macs_per_cycle * rate * spec.clock)
-        for dtype, rate in matrix.rate.items()
-    ]
-    found += [
-        Roof(f"vector {dtype}", "", "vector", 2.0 * spec.cores * vector.lanes * rate * spec.clock) for dtype, rate in vector.rate.items()
-    ]
+    units = (("matrix", spec.matrix.rate), ("vector", spec.vector.rate))
+    found += [Roof(f"{unit} {dtype}", "", unit, spec.unit_peak(unit, dtype)) for unit, rates in units for dtype in rates]
     return tuple(found)
 
 
