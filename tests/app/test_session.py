@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from workbench.app.cards import headline
 from workbench.app.editor import Editor, grouped, text_of
 from workbench.app.explorer import explorer
 from workbench.app.exports import card_yaml, operators_csv, timeline_json
+from workbench.app.opening import for_page
 from workbench.app.serve import pages
 from workbench.app.shelf import Shelf
 from workbench.app.state import AS_RECORDED, Session, parse_edits
@@ -190,3 +192,21 @@ def test_the_explorer_predicts_what_its_sliders_say(session):
     spec = load_npu("npu-x").with_si({"memory.hbm.bandwidth": bandwidth.value})
     assert quantity(predict(Scenario(session.workload, npu=spec)).step_time_s, "s") in result.value
     assert "NaN" not in result.value
+
+
+def test_errors_speak_of_the_page_not_of_the_server(tmp_path):
+    text = for_page(f"{tmp_path}/workbench-ab12/cut off.json: ends early. To mend it: import what is whole with --salvage")
+    assert text == "cut off.json: ends early. To mend it: import what is whole with “Damaged file: import what is whole” in Open"
+
+
+def test_what_is_whole_of_a_damaged_file_can_be_opened(session, said, shelf, tmp_path):
+    """The first two thirds of the sample: refused as it is, opened when asked to."""
+    whole = gzip.decompress(shelf.samples()["synthetic_ddp.json.gz"].read_bytes())
+    path = tmp_path / "cut.json"
+    path.write_bytes(whole[: 2 * len(whole) // 3])
+    before = session.workload
+    session.open("cut.json", (path,))
+    assert said and session.workload is before
+    session.open("cut.json", (path,), salvage=True)
+    assert len(said) == 1 and session.workload is not before
+    assert session.answer.prediction.step_time_s > 0

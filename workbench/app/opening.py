@@ -19,6 +19,15 @@ from workbench.errors import UnreadableInput, WorkbenchError
 
 _SMALL = "font:12.5px/1.45 Inter,Roboto,system-ui,sans-serif;opacity:.8"
 
+SALVAGE = "Damaged file: import what is whole"
+UPLOADS = "workbench-"
+"""Prefix of the folders uploads are kept in."""
+
+
+def for_page(text: str) -> str:
+    """Return an error text in the words of the page: no folder of an upload, no flag of the command line."""
+    return re.sub(rf"\S*[/\\]{UPLOADS}[^/\\\s]+[/\\]", "", text).replace("with --salvage", f"with “{SALVAGE}” in Open")
+
 
 class Opening:
     """The dialog behind the Open button."""
@@ -49,6 +58,7 @@ class Opening:
             sizing_mode="stretch_width",
             placeholder="type a part of its name",
         )
+        self.salvage = pmui.Checkbox(label=SALVAGE, margin=(0, 0, 4, 0), size="small")
         self.sample.param.watch(self._sample, "value")
         self.upload.param.watch(self._uploaded, "value")
         self.vendor.param.watch(self._vendor, "value")
@@ -74,6 +84,7 @@ class Opening:
                 margin=(8, 4, 0, 4),
             ),
             self.upload,
+            self.salvage,
         ]
         if shelf.folder is not None:
             parts += [
@@ -120,12 +131,12 @@ class Opening:
             self.session.complain(fault)
             return
         self.dialog.open = False
-        self.session.open(path.name, (path,))
+        self.session.open(path.name, (path,), bool(self.salvage.value))
 
     def _keep(self, name: str, content: bytes) -> Path:
         """Write an upload into the session's own folder, which goes with the session."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="workbench-"))
+            self._folder = Path(tempfile.mkdtemp(prefix=UPLOADS))
             pn.state.on_session_destroyed(lambda _: shutil.rmtree(self._folder or "", ignore_errors=True))
         path = self._folder / (re.sub(r"[^\w.+-]", "_", Path(name).name)[-120:] or "upload")
         path.write_bytes(content)
@@ -139,7 +150,7 @@ class Opening:
             contents, names = [contents], [names]
         paths = tuple(self._keep(str(name), content) for name, content in zip(names, contents, strict=True))
         self.dialog.open = False
-        self.session.open(", ".join(path.name for path in paths), paths)
+        self.session.open(", ".join(path.name for path in paths), paths, bool(self.salvage.value))
 
     def _vendor(self, event: Any) -> None:
         if event.new:

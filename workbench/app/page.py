@@ -14,7 +14,7 @@ from workbench.app.cards import Cards
 from workbench.app.editor import Editor
 from workbench.app.exports import Exports
 from workbench.app.html import Html
-from workbench.app.opening import Opening
+from workbench.app.opening import Opening, for_page
 from workbench.app.roofline import Roofline
 from workbench.app.shelf import Shelf
 from workbench.app.state import Session
@@ -32,7 +32,7 @@ SETTLE_MS = 250
 def complain(fault: Exception) -> None:
     """Show an error as a toast that names the place, what is wrong and what to do."""
     if isinstance(fault, WorkbenchError):
-        text = f"{fault.where}: {fault.what}. To mend it: {fault.fix}"
+        text = for_page(f"{fault.where}: {fault.what}. To mend it: {fault.fix}")
     else:
         log.error("unexpected fault", exc_info=fault)
         text = f"Unexpected fault ({type(fault).__name__}: {fault}). The log of the server holds the details; please report it."
@@ -161,7 +161,7 @@ class App:
         timeline = _panel(
             pn.Row(_heading("Timeline"), pn.layout.HSpacer(), self.steps, sizing_mode="stretch_width"),
             self.timeline.__panel__(),
-            height=350,
+            height=372,
         )
         roof = _panel(
             pn.Row(_heading("Roofline"), pn.layout.HSpacer(), self.roofline.level, sizing_mode="stretch_width"),

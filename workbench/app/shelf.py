@@ -33,7 +33,7 @@ class Shelf:
     def __init__(self, named: Iterable[str | Path] = (), folder: str | Path | None = None) -> None:
         self.named = {Path(path).name: Path(path) for path in named}
         self.folder = Path(folder).resolve() if folder is not None else None
-        self._kept: OrderedDict[tuple[tuple[str, int, int], ...], Workload] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], Workload] = OrderedDict()
         self._lock = threading.Lock()
 
     def samples(self) -> dict[str, Path]:
@@ -66,25 +66,27 @@ class Shelf:
             raise Refused(relative, "the file is not below the folder this server offers", f"pick a file below {self.folder.name}")
         return path
 
-    def open(self, paths: Iterable[Path]) -> Workload:
+    def open(self, paths: Iterable[Path], salvage: bool = False) -> Workload:
         """Return a recording with its graph and its identity replay, from memory where it is unchanged.
 
         Parameters
         ----------
         paths : iterable of path
             One file, or one a rank.
+        salvage : bool
+            Import what is whole of a damaged file.
         """
         paths = tuple(paths)
         for path in paths:
             if not path.is_file():
                 raise UnreadableInput(path.name, "no such file on the server", "pick another trace or upload one")
         stats = [(path, path.stat()) for path in paths]
-        key = tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats)
+        key = (salvage, *((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats))
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        workload = Workload(open_trace([str(path) for path in paths]))
+        workload = Workload(open_trace([str(path) for path in paths], salvage=salvage))
         _ = workload.measured_account  # builds graph, table and replay here, where an error can still be shown
         with self._lock:
             self._kept[key] = workload

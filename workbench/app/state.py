@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
 
 import param
 
@@ -25,6 +25,15 @@ from workbench.view.timeline import Lanes, Names, lanes_of, names_of, typical_st
 AS_RECORDED = "as recorded"
 """Name of the choice to replay without a card."""
 DEFAULT = "npu-x"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A recording to open; ``salvage``: import what is whole of a damaged file."""
+
+    name: str
+    paths: tuple[Path, ...]
+    salvage: bool
 
 
 @dataclass(frozen=True)
@@ -142,7 +151,9 @@ class Session(param.Parameterized):
         super().__init__()
         self.shelf, self.executor, self.deliver, self.complain = shelf, executor, deliver, complain
         self._predictions: Latest[Question, Answer] = Latest(answer, self._show, executor, deliver)
-        self._openings: Latest[tuple[str, tuple[Any, ...]], Workload] = Latest(lambda q: shelf.open(q[1]), self._opened, executor, deliver)
+        self._openings: Latest[Opened, Workload] = Latest(
+            lambda asked: shelf.open(asked.paths, asked.salvage), self._opened, executor, deliver
+        )
         self._cards: dict[str, Card] = {}
         self.respec()
 
@@ -202,13 +213,13 @@ class Session(param.Parameterized):
         field = self.fields()[path]
         self.set_field(path, exact(value, field.unit) if field.unit else f"{value:g}")
 
-    def open(self, name: str, paths: tuple[Any, ...]) -> None:
+    def open(self, name: str, paths: tuple[Path, ...], salvage: bool = False) -> None:
         """Open a recording in the background; ``name`` goes into the address when it is a sample."""
         self.busy = f"opening {name}"
-        self._openings.ask((name, paths))
+        self._openings.ask(Opened(name, paths, salvage))
 
-    def _opened(self, outcome: Outcome[tuple[str, tuple[Any, ...]], Workload]) -> None:
-        name, _ = outcome.question
+    def _opened(self, outcome: Outcome[Opened, Workload]) -> None:
+        name = outcome.question.name
         if outcome.newest:
             self.busy = ""
         if outcome.error is not None:
