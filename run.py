@@ -33,7 +33,7 @@ def run(*command: str | Path, check: bool = True) -> int:
 
 
 def set_up() -> None:
-    """Make the environment and install the project with its test tools, unless that was done for this pyproject.toml."""
+    """Make the environment, install the project with its test tools and compile it, unless that was done for this pyproject.toml."""
     stamp = VENV / "installed"
     want = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + str(ROOT).encode()).hexdigest()
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == want:
@@ -54,6 +54,7 @@ def set_up() -> None:
         run(sys.executable, "-m", "pip", "--python", PYTHON, "install", "--quiet", "-e", ".[test]")
     else:
         sys.exit("neither uv, ensurepip nor pip was found: install one of them (Debian: apt-get install python3-venv)")
+    run(BIN / "workbench", "warmup", check=False)  # compile the kernels now rather than during the first prediction
     stamp.write_text(want)
 
 
