@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from workbench.errors import Note, Refused
 from workbench.graph.assemble import assemble
 from workbench.graph.blocking import blocking_calls, launch_queue
@@ -12,12 +14,13 @@ from workbench.graph.host import host_nodes
 from workbench.graph.links import link
 from workbench.graph.nodes import columns, device_kinds
 from workbench.graph.rows import select
-from workbench.graph.steps import complete, marks, measured
+from workbench.graph.steps import marks, measured
 from workbench.graph.units import price_units
 from workbench.graph.waits import host_waits, sync_records
 from workbench.operators.table import OpTable
 from workbench.trace.clean import clean
 from workbench.trace.comm import comm
+from workbench.trace.steps import complete_steps
 from workbench.trace.trace import Trace
 
 
@@ -65,7 +68,7 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     kind = device_kinds(trace.events.category[device], comm(trace)[device], op[device], table)
     nodes = columns(rows, links, host, steps, kind, op, unit)
     edges, edge_notes = collect(rows, links, queue, waits, events, host, steps, nodes)
-    ok, complete_notes = complete(steps, rows, links)
+    ok = complete_steps(trace) if len(trace.steps) else np.ones(1, dtype=bool)
     seconds = measured(steps, nodes.step[nodes.first_device :], rows.device.end)
     notes = (
         *(n for n in trace.notes if n not in recorded),
@@ -73,7 +76,6 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
         *wait_notes,
         *event_notes,
         *edge_notes,
-        *complete_notes,
         *_rank_note(trace),
     )
     return assemble(nodes, edges, steps, seconds, ok, notes), table

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.errors import Note
-from workbench.graph.calls import Call
 from workbench.graph.links import Links
 from workbench.graph.rows import Rows
 from workbench.trace.trace import Trace
@@ -75,36 +73,3 @@ def measured(marks: Marks, device_step: np.ndarray, device_end: np.ndarray) -> n
     inside = device_step >= 0
     np.maximum.at(end, device_step[inside], device_end[inside])
     return (end - marks.begin) / 1e9
-
-
-def complete(marks: Marks, rows: Rows, links: Links) -> tuple[np.ndarray, list[Note]]:
-    """Bool [S]: no more than 1 % of a step's kernel launches are without device work."""
-    asked = np.flatnonzero(rows.role == Call.LAUNCH)
-    asked = asked[~_outer(rows, asked)]
-    step = windows(marks, rows.calls.start[asked], rows.thread_rank[rows.calls.thread[asked]])
-    lost = links.last_row[asked] < 0
-    total = np.bincount(step[step >= 0], minlength=len(marks.number))
-    missing = np.bincount(step[(step >= 0) & lost], minlength=len(marks.number))
-    ok = missing <= 0.01 * total
-    notes = []
-    if not len(rows.device.start):
-        ok = np.ones(len(marks.number), dtype=bool) if not len(asked) else ok
-    for s in np.flatnonzero(~ok):
-        notes.append(
-            Note(
-                "step-incomplete",
-                f"step {marks.number[s]}",
-                int(missing[s]),
-                f"{missing[s]} of {total[s]} launches have no device work: the step is left out of averages",
-                "record fewer steps, or raise the profiler's event limit",
-            )
-        )
-    return ok, notes
-
-
-def _outer(rows: Rows, asked: np.ndarray) -> np.ndarray:
-    """Bool [N]: launch calls that only wrap another launch call (a runtime call around its driver call)."""
-    calls = rows.calls
-    nxt = np.minimum(np.arange(len(asked)) + 1, len(asked) - 1)
-    follow = asked[nxt]
-    return (calls.thread[follow] == calls.thread[asked]) & (follow != asked) & (calls.start[follow] < calls.end[asked])

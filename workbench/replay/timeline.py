@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -43,3 +43,7 @@ class Account:
     step_s: np.ndarray
     communication_s: np.ndarray  # union of communication, hidden or not (not part of the sum)
     device_busy_s: np.ndarray  # union over all device work (not part of the sum)
+
+    def mean(self, steps: np.ndarray) -> dict[str, float]:
+        """Return the mean of every field over chosen steps [s]; ``steps`` is bool [S]."""
+        return {field.name: float(getattr(self, field.name)[steps].mean()) for field in fields(self)}

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from workbench.study.prediction import Prediction
+from workbench.study.steps import kept_steps
 from workbench.study.tables import operator_table
 
 ACCOUNT = ("compute_s", "exposed_communication_s", "exposed_copy_s", "host_s", "waiting_s", "idle_s")
@@ -24,7 +25,7 @@ def compare(base: Prediction, candidate: Prediction) -> xr.Dataset:
     Dataset
         Dimension ``signature`` (union of both, largest change first) with base_s, candidate_s and delta_s over the
         recording [s] (nan where an operator occurs on one side only), base_bound and candidate_bound; dimension
-        ``part`` with base_part_s and candidate_part_s, the mean account of a step [s]; scalars base_step_s,
+        ``part`` with base_part_s and candidate_part_s, the mean account of the steps that count [s]; scalars base_step_s,
         candidate_step_s and speedup.
     """
     left, right = _totals(base), _totals(candidate)
@@ -55,4 +56,5 @@ def _totals(prediction: Prediction) -> dict[str, tuple[float, str]]:
 
 
 def _parts(prediction: Prediction) -> np.ndarray:
-    return np.array([getattr(prediction.account, name).mean() for name in ACCOUNT])
+    mean = prediction.account.mean(kept_steps(prediction.graph.step_complete))
+    return np.array([mean[name] for name in ACCOUNT])

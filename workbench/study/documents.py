@@ -96,7 +96,7 @@ class StepDocument(Document):
 
 
 class AccountDocument(Document):
-    """Mean account of a step [s]; the first six add up to ``step_s``."""
+    """Mean account of the steps that count [s]; the first six add up to ``step_s``."""
 
     compute_s: float
     exposed_communication_s: float
@@ -187,6 +187,7 @@ class PredictionDocument(Document):
     coverage: CoverageDocument | None = Field(description="null when nothing is priced: no card and no vendor times")
     unpriced: list[UnpricedDocument]
     operators: list[OperatorDocument]
+    unexplained_share: float = Field(description="share of the predicted critical path that rests on lags no record explains")
     lags: list[LagDocument]
     notes: list[NoteDocument]
 

@@ -9,12 +9,13 @@ from workbench.errors import Note
 from workbench.operators.table import COLLECTIVES, Dtype
 from workbench.study.prediction import Prediction
 from workbench.study.shares import coverage, row_totals
+from workbench.study.steps import kept_steps
 
 OUTLIER = 0.10
 """A step this far from the median step is named [1]."""
 LOW_COVERAGE = 0.90
-MISS = 3.0
-"""An interval this wide [1] says that model and recording disagree."""
+MISS = 2.5
+"""No model's own error reaches this factor [1]: an end of an interval this far off is the scaled recording's."""
 
 
 def prediction_notes(prediction: Prediction) -> tuple[Note, ...]:
@@ -36,19 +37,12 @@ def prediction_notes(prediction: Prediction) -> tuple[Note, ...]:
 
 def _steps(prediction: Prediction) -> list[Note]:
     steps, numbers = prediction.graph.measured_step_s, prediction.graph.step_numbers
-    complete = prediction.graph.step_complete
-    out = []
-    if (~complete).any():
-        names = ", ".join(str(n) for n in numbers[~complete])
-        text = "launches without device work: the step is incomplete and left out of the median"
-        out.append(Note("incomplete-step", f"step {names}", int((~complete).sum()), text))
-    typical = np.median(steps[complete]) if complete.any() else np.median(steps)
+    typical = np.median(steps[kept_steps(prediction.graph.step_complete)])
     far: list[int] = list(np.flatnonzero(np.abs(steps - typical) > OUTLIER * typical)) if len(steps) > 2 else []
-    out.extend(
+    return [
         Note("outlier-step", f"step {numbers[i]}", 1, f"{steps[i] * 1e3:.3f} ms, {steps[i] / typical - 1:+.0%} from the median step")
         for i in far
-    )
-    return out
+    ]
 
 
 def _source(prediction: Prediction) -> list[Note]:
@@ -113,15 +107,17 @@ def _roof(prediction: Prediction) -> list[Note]:
 def _misses(prediction: Prediction) -> list[Note]:
     """Operators whose time the model misses on the recording's own card: their interval is wide for that reason."""
     cost = prediction.cost
-    wide = np.maximum(cost.high_s[:, 0], 1e-30) / np.maximum(cost.low_s[:, 0], 1e-30) > MISS
-    rows = np.flatnonzero(wide & (cost.evidence == Evidence.MODEL) & ~np.isin(prediction.table.kind, COLLECTIVES))
+    low, seconds, high = (np.maximum(array[:, 0], 1e-30) for array in (cost.low_s, cost.seconds, cost.high_s))
+    rows = np.flatnonzero(
+        (np.maximum(high / seconds, seconds / low) > MISS)
+        & (cost.evidence == Evidence.MODEL)
+        & ~np.isin(prediction.table.kind, COLLECTIVES)
+    )
     totals = row_totals(prediction.graph, len(prediction.table), prediction.node_s)
     rows = rows[np.argsort(-totals[rows])]
     share = totals[rows].sum() / totals.sum() if totals.sum() > 0 else 0.0
     if prediction.scenario.source is None or share < 0.05:
         return []
     names = ", ".join(dict.fromkeys(prediction.table.name[row] for row in rows[:4]))
-    text = (
-        f"on the recording's own card the model misses these operators by more than {MISS:.0f}x ({share:.0%} of the predicted device time)"
-    )
+    text = f"on the recording's own card the model misses these operators by more than {MISS:g}x ({share:.0%} of the predicted device time)"
     return [Note("model-misses", names, len(rows), text, "compare with --anchored, which scales the recording")]

@@ -10,10 +10,11 @@ import xarray as xr
 from workbench.cost.cost import OpCost
 from workbench.errors import Note
 from workbench.graph.graph import Graph
+from workbench.graph.lags import unexplained_share
 from workbench.operators.table import OpTable
 from workbench.replay.timeline import Account, Timeline
 from workbench.study.scenario import Scenario
-from workbench.study.steps import period
+from workbench.study.steps import kept_steps, period
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ class Prediction:
     def measured_period_s(self) -> float:
         """The same as recorded [s]."""
         return period(self.graph, self.measured_timeline)
+
+    @property
+    def unexplained_share(self) -> float:
+        """Share of the predicted critical path that rests on lags no record explains, mean of the steps that count [1]."""
+        return float(unexplained_share(self.graph, self.timeline)[kept_steps(self.graph.step_complete)].mean())
 
     def operators(self) -> xr.Dataset:
         """Return the operator table as a labelled dataset over ``operator`` (see `workbench.study.tables`)."""

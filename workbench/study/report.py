@@ -37,6 +37,7 @@ from workbench.study.documents import (
 )
 from workbench.study.prediction import Prediction
 from workbench.study.shares import Coverage, bound_shares, coverage, row_totals
+from workbench.study.steps import kept_steps
 from workbench.trace.facts import facts
 from workbench.trace.trace import Trace
 
@@ -92,6 +93,7 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
     rows = zip(graph.step_numbers, graph.measured_step_s, prediction.timeline.step_s, graph.step_complete, strict=True)
     steps = [StepDocument(number=int(n), measured_s=float(m), predicted_s=float(p), complete=bool(c)) for n, m, p, c in rows]
     totals = row_totals(graph, len(prediction.table), prediction.node_s)
+    kept = kept_steps(graph.step_complete)
     shares = bound_shares(prediction.cost, totals)
     found = coverage(graph, prediction.table, prediction.cost)
     step = prediction.step_time_s
@@ -110,12 +112,13 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
         anchored=scenario.anchored,
         digest=prediction.digest,
         steps=steps,
-        account=AccountsDocument(measured=_account(prediction.measured_account), predicted=_account(prediction.account)),
+        account=AccountsDocument(measured=_account(prediction.measured_account, kept), predicted=_account(prediction.account, kept)),
         evidence_share=prediction.evidence_share,
         bound_share={bound.name.lower(): float(shares[bound]) for bound in Bound if shares[bound] > 0},
         coverage=None if as_measured else _coverage(found),
         unpriced=[] if as_measured else [UnpricedDocument(name=n, measured_s=s, has_shapes=shaped) for n, s, shaped in found.unpriced],
         operators=[OperatorDocument(**row) for row in _rows(prediction.operators(), "operator", OperatorDocument)],
+        unexplained_share=prediction.unexplained_share,
         lags=[LagDocument(**row) for row in _rows(prediction.lags(), "lag", LagDocument)],
         notes=note_documents(prediction.notes),
     )
@@ -156,8 +159,8 @@ def _coverage(found: Coverage) -> CoverageDocument:
     return CoverageDocument(total_s=found.total_s, shaped_s=found.shaped_s, priced_s=found.priced_s, priced_share=found.priced_share)
 
 
-def _account(parts: Account) -> AccountDocument:
-    return AccountDocument(**{name: float(np.mean(getattr(parts, name))) for name in AccountDocument.model_fields})
+def _account(parts: Account, kept: np.ndarray) -> AccountDocument:
+    return AccountDocument(**parts.mean(kept))
 
 
 def _rows(dataset: xr.Dataset, dim: str, model: type[Document]) -> list[dict[str, Any]]:

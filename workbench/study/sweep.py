@@ -213,7 +213,8 @@ def _fill_accounts(group: _Group, pricing: Pricing, cells: Cells) -> None:
     kept = kept_steps(graph.step_complete)
     for at, cell in enumerate(group.cells):
         parts = account(graph, replay(graph, pricing.node_seconds(at)))
-        cells.parts[cell] = [getattr(parts, name)[kept].mean() for name in ACCOUNT]
+        mean = parts.mean(kept)
+        cells.parts[cell] = [mean[name] for name in ACCOUNT]
 
 
 def _notes(group: _Group) -> list[Note]:

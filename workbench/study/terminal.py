@@ -51,6 +51,7 @@ def prediction_text(path: str, document: PredictionDocument, most: int = 10) -> 
         if document.coverage is not None:
             yield _reasons(document, most)
     if document.lags:
+        yield Text(f"{percent(document.unexplained_share)} of the predicted critical path rests on lags no record explains")
         yield _lags(document, most)
     yield from notes_text(document.notes)
 

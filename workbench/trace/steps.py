@@ -12,6 +12,8 @@ from workbench.trace.part import frozen, group
 from workbench.trace.trace import HOST_CALLS, Category, Events, Steps, Trace, Track
 
 STEP_NAME = re.compile(r"^ProfilerStep\s*#\s*(\d{1,18})\b")
+LOST = 0.01
+"""Share of launches without device work from which a step is incomplete."""
 SOURCES = (Category.ANNOTATION, Category.CPU_OP, Category.OTHER)  # the first category that has marks is the one used
 
 
@@ -54,8 +56,8 @@ def complete_steps(trace: Trace) -> np.ndarray:
     """Return which steps have their device work, bool [S].
 
     A recording that stops at an event cap keeps the launches of its last steps but loses their kernels. A step is incomplete if
-    fewer than 9 in 10 of its launches have device work while another step of the rank does better. Launches are calls of a name
-    that starts device work anywhere in the trace.
+    its share of launches with device work is more than 1 % below that of the best step of its rank (some launches never have
+    any). Launches are calls of a name that starts device work anywhere in the trace.
     """
     e, steps = trace.events, trace.steps
     rank_of = np.array([t.rank for t in trace.tracks], np.int64)
@@ -75,7 +77,7 @@ def complete_steps(trace: Trace) -> np.ndarray:
         inside = (e.start_ns[calls] >= start) & (e.start_ns[calls] < stop) & (rank_of[e.track[calls]] == steps.rank[s])
         share[s] = done[inside].mean() if inside.any() else 1.0
     best = np.array([share[steps.rank == r].max() for r in steps.rank])
-    return (share >= 0.9) | (share >= best)
+    return share >= (1.0 - LOST) * best
 
 
 def incomplete_notes(trace: Trace) -> list[Note]:
