@@ -39,8 +39,11 @@ _DEFINITIONS = (
 _BASES = ("B", "b", "s", "Hz", "clk", "J", "W", "FLOP", "OP", "MAC")
 _PREFIXES = ("", "p", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti")
 _NUMBER = re.compile(r"\s*(\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*\Z")
-_DECIMAL = tuple((p, Fraction(10) ** e) for p, e in zip(("P", "T", "G", "M", "k", "", "m", "u", "n", "p"), range(15, -13, -3), strict=True))
-_BINARY = tuple((p, Fraction(2) ** e) for p, e in (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)))
+_DECIMAL = tuple(
+    (p, Fraction(10) ** e, 10.0**e) for p, e in zip(("P", "T", "G", "M", "k", "", "m", "u", "n", "p"), range(15, -13, -3), strict=True)
+)
+_BINARY = tuple((p, Fraction(2) ** e, 2.0**e) for p, e in (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)))
+_ONE = ("", Fraction(1), 1.0)
 EXAMPLES = {
     "B/s": "3.35 TB/s",
     "B": "512 KiB",
@@ -157,15 +160,16 @@ def format(value: float, unit: str, digits: int | None = None) -> str:
         E.g. ``"3.35 TB/s"``, ``"512 KiB"``; sizes that come out short in binary prefixes use them.
     """
     value = float(value)
-    exact, prefixes = Fraction(value), _DECIMAL
-    if unit == "B" and any(_reads_well(exact, size) for _, size in _BINARY):
-        prefixes = (*(p for p in _BINARY if _reads_well(exact, p[1])), ("", Fraction(1)))
+    prefixes = _DECIMAL
+    if unit == "B" and any(_reads_well(value, scale) for _, _, scale in _BINARY):
+        prefixes = (*(p for p in _BINARY if _reads_well(value, p[2])), _ONE)
     elif unit.endswith("/clk"):
-        prefixes = (("", Fraction(1)),)
-    prefix, size = next(((p, s) for p, s in prefixes if exact >= s), prefixes[-1] if value else ("", Fraction(1)))
-    mantissa = float(exact / size)
+        prefixes = (_ONE,)
+    prefix, size, scale = next((p for p in prefixes if value >= p[2]), prefixes[-1] if value else _ONE)
     if digits is not None:
+        mantissa = value / scale
         return f"{mantissa:.{digits}g} {prefix}{unit}" if mantissa < 10**digits else f"{mantissa:.0f} {prefix}{unit}"
+    mantissa = float(Fraction(value) / size)
     for precision in range(1, 25):  # the fewest digits that give the same float back
         shown = f"{Decimal(f'{mantissa:.{precision}g}'):f}"
         if float(Fraction(shown) * size) == value:
@@ -173,6 +177,6 @@ def format(value: float, unit: str, digits: int | None = None) -> str:
     return f"{value!r} {unit}"
 
 
-def _reads_well(value: Fraction, size: Fraction) -> bool:
+def _reads_well(value: float, scale: float) -> bool:
     """Whether a size is at least one of a binary prefix and a whole number of its 64ths, e.g. 1.5 MiB."""
-    return value >= size and (value / size * 64).denominator == 1
+    return value >= scale and (value / scale * 64).is_integer()

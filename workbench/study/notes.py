@@ -92,7 +92,8 @@ def _roof(prediction: Prediction) -> list[Note]:
     source = prediction.scenario.source
     if source is None:
         return []
-    peak = np.array([source.peak_flops(Dtype(code).name.lower()) if code else 0.0 for code in prediction.table.dtype])
+    codes, back = np.unique(prediction.table.dtype, return_inverse=True)
+    peak = np.array([source.peak_flops(Dtype(code).name.lower()) if code else 0.0 for code in codes])[back]
     needed = np.divide(prediction.table.flops, peak, out=np.zeros_like(peak), where=peak > 0)
     fast = (prediction.table.measured_s > 0) & (needed > 1.02 * prediction.table.measured_s)
     if not fast.any():
