@@ -63,7 +63,7 @@ def test_device_names_of_real_traces(device, card):
     assert found.name == card
 
 
-@pytest.mark.parametrize("device", ["", "NVIDIA H100 PCIe", "NVIDIA A100", "GeForce RTX 4090", "nvidia"])
+@pytest.mark.parametrize("device", ["", "NVIDIA H100 NVL", "NVIDIA A100", "GeForce RTX 4090", "nvidia"])
 def test_a_name_that_is_no_card_is_not_guessed(device):
     assert detect(device) is None
 
