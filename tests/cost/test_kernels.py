@@ -147,3 +147,11 @@ def test_two_tilings_can_be_compared():
         assert tuple(used[0, 0]) == tile
         assert fixed.seconds[0, 0] >= free.seconds[0, 0]
     assert (chosen[0, 0, 0] * chosen[0, 0, 1]) * 4 <= 256 * 1024  # the sums fit the accumulator
+
+
+@pytest.mark.parametrize(("dtype", "size", "width"), [("fp64", 8.0, 8.0), ("bf16", 2.0, 4.0)])
+def test_partial_sums_are_as_wide_as_they_must_be(dtype, size, width):
+    """256 x 256 x 1024 in tiles of 64 x 64, split in 2: 32 units move (64 + 64) 512 elements; 2 partial results are written and read."""
+    cards = pack([load_npu("a100-sxm4-80gb")], [dtype])
+    out, _ = products(np.array([[1, 256, 256, 1024]], float), np.full((1, 3), size), np.zeros(1, int), cards, tile=(64, 64, 2))
+    assert out.level[0, 0, 1] == 32 * 128 * 512 * size + 256 * 256 * size + 2 * 2 * width * 256 * 256

@@ -27,13 +27,15 @@ CHANNELS = 32.0  # output channels a Winograd kernel works on together
 INPUT_ADDS, OUTPUT_ADDS = 32.0, 24.0  # vector additions a 4x4 input tile and channel, a 2x2 output tile and filter
 
 
-def convolution(dims: np.ndarray, which: str, size: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
+def convolution(dims: np.ndarray, flops: np.ndarray, which: str, size: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
     """Price one pass of a convolution.
 
     Parameters
     ----------
     dims : ndarray, shape (U, 16)
         As `DIMS` names them for convolutions.
+    flops : ndarray, shape (U,)
+        FLOPs of the pass; they give the positions along the third axis, whose stride and padding ``dims`` does not hold [FLOP].
     which : {"forward", "data", "weight"}
         Pass.
     size : ndarray, shape (U,)
@@ -53,14 +55,19 @@ def convolution(dims: np.ndarray, which: str, size: np.ndarray, column: np.ndarr
         d[name] = np.maximum(d[name], 1.0)
     p = output_extent(d["h"], d["r"], d["stride_h"], d["pad_h"], d["dilation_h"])
     q = output_extent(d["w"], d["s"], d["stride_w"], d["pad_w"], d["dilation_w"])
-    outputs = d["n"] * p * q * np.maximum(d["depth"] - d["t"] + 1.0, 1.0)
     window, groups = d["r"] * d["s"] * d["t"], d["groups"]
     c, k = d["c"] / groups, d["k"] / groups
+    plane = d["n"] * p * q
+    deep = np.where(d["depth"] * d["t"] > 1.0, flops / np.maximum(2.0 * plane * d["k"] * c * window, 1.0), 1.0)
+    outputs, stride_t = plane * deep, np.maximum(np.round(d["depth"] / np.maximum(deep, 1.0)), 1.0)
     image = d["n"] * d["c"] * d["h"] * d["w"] * d["depth"] * size
     result, weights = outputs * d["k"] * size, d["k"] * c * window * size
     shape, total = {
         FORWARD: ((outputs, k, c * window), (image, weights, result)),
-        DATA: ((d["n"] * d["h"] * d["w"] * d["depth"], c, k * window / (d["stride_h"] * d["stride_w"])), (result, weights, image)),
+        DATA: (
+            (d["n"] * d["h"] * d["w"] * d["depth"], c, k * window / (d["stride_h"] * d["stride_w"] * stride_t)),
+            (result, weights, image),
+        ),
         WEIGHT: ((c * window, k, outputs), (image, result, weights)),
     }[which]
     operand = np.repeat(size[:, None], 3, axis=1)

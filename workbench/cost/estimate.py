@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.cost import attention, convolution, kernels, matrix, vector
+from workbench.cost import attention, convolution, matrix, vector
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.errors import relative_error
 from workbench.cost.matrix import Priced, plus
@@ -164,7 +164,9 @@ def _matrix_group(table: OpTable, kind: Kind, rows: np.ndarray, size: np.ndarray
         return attention.attention(dims, table.flops[rows], sizes, kind == Kind.ATTENTION_BACKWARD, columns, cards)
     if kind == Kind.RNN:
         return _rnn(dims, table.flops[rows], sizes, columns, cards)
-    first, *rest = (convolution.convolution(dims, which, sizes, columns, cards) for which in convolution.PASSES[kind])
+    passes = convolution.PASSES[kind]
+    flops = table.flops[rows] / len(passes)
+    first, *rest = (convolution.convolution(dims, flops, which, sizes, columns, cards) for which in passes)
     for other in rest:
         first = plus(first, other)
     return first
@@ -216,8 +218,7 @@ def _note_transforms(
     rows = np.isin(table.kind, tuple(convolution.PASSES))
     if not rows.any():
         return
-    card = cards.matrix[:, column[rows]]
-    direct = table.flops[rows] / (2.0 * card[..., kernels.CORES] * card[..., kernels.CLOCK] * np.maximum(card[..., kernels.MACS], 1.0))
+    direct = table.flops[rows] / (2.0 * np.maximum(cards.mac_rate[:, column[rows]], 1.0))
     fast = np.zeros(len(table), dtype=bool)
     fast[rows] = (direct > seconds[rows].T).any(axis=0)
     if (fast & (note_code == 0)).any():

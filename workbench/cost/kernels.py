@@ -85,12 +85,13 @@ def evaluate(card, shape, operand, total, resident, written, tm, tn, split, part
     if card[STATIC] > 0.0:
         per = math.ceil(units / card[CORES])
     fresh = (tm * operand[0] + tn * operand[1]) * ks
-    partial = 4.0 if split > 1.0 else operand[2]
+    width = max(4.0, operand[2])  # sums are kept in 4 bytes, wider where results are
+    partial = width if split > 1.0 else operand[2]
     latency = card[LATENCY_SHARED] + (0.0 if resident else card[LATENCY_MEMORY])
     part[0] = per * tile_cycles(card, tm, tn, ks) / (card[CLOCK] * card[ETA_COMPUTE])
     part[1] = per * fresh / card[PORT]
     bytes_[0] = units * fresh
-    sums = 8.0 * split * batch * m * n if split > 1.0 else 0.0
+    sums = 2.0 * width * split * batch * m * n if split > 1.0 else 0.0
     bytes_[1] = units * fresh / card[CAST] + total[2] + sums
     part[2] = (bytes_[1] - total[2]) / card[RATE_SHARED] + total[2] / card[RATE_WRITE]
     bytes_[2] = memory_bytes(card, tm, tn, m, n, k, operand, total, resident, written)
@@ -134,7 +135,7 @@ def feasible(card, operand, tm, tn):
     """Whether a tile's sums fit the accumulator and its operand steps the (double-buffered) buffers."""
     step = card[QK]
     return (
-        tm * tn * 4.0 <= card[ACCUMULATOR]
+        tm * tn * max(4.0, operand[2]) <= card[ACCUMULATOR]
         and (tm * operand[0] + tn * operand[1]) * step * 2.0 <= card[STAGING]
         and tm * operand[0] * step <= card[BUFFER_A]
         and tn * operand[1] * step <= card[BUFFER_B]
@@ -154,7 +155,7 @@ def lower_bound(card, shape, operand, total, resident, written, tm, tn):
         return whole
     most = min(MOST_SPLIT, shape[3] / STEP_K)
     share = max(tiles / card[CORES], 1.0 / most) * shape[3]
-    sums = 16.0 * shape[0] * shape[1] * shape[2]
+    sums = 4.0 * max(4.0, operand[2]) * shape[0] * shape[1] * shape[2]
     split = bound_of_share(card, shape, operand, total, resident, written, tm, tn, tiles, share, sums)
     return min(whole, split + SPLIT_LATENCY * card[LATENCY_SHARED])
 
@@ -173,7 +174,7 @@ def bound_of_share(card, shape, operand, total, resident, written, tm, tn, tiles
     stall = max(fresh * latency / card[STAGING], share / card[STEP_WIDTH] * card[STEP] / card[CLOCK])
     power = compute * compute * compute * compute + port * port * port * port + shared * shared * shared * shared
     power += memory * memory * memory * memory + stall * stall * stall * stall
-    return card[LAUNCH] + latency + tm * tn * min(4.0, operand[2]) / card[PORT] + math.sqrt(math.sqrt(power))
+    return card[LAUNCH] + latency + tm * tn * operand[2] / card[PORT] + math.sqrt(math.sqrt(power))
 
 
 @njit(cache=True, nogil=True)
