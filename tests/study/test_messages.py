@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from workbench.cost.scale import NO_SOURCE
 from workbench.graph.graph import NodeKind
 from workbench.hardware.npu import load_npu
 from workbench.network.recorded import reprice_recorded
+from workbench.study.messages import message_times
 from workbench.study.predict import predict
 from workbench.study.scenario import Scenario
 from workbench.study.workload import Workload
@@ -54,3 +58,14 @@ def test_the_table_row_is_the_mean_of_its_messages(megatron: Workload) -> None:
     for row in np.unique(graph.op[nodes]):
         mine = nodes[graph.op[nodes] == row]
         assert prediction.op_seconds[row] == pytest.approx(prediction.node_s[mine].mean())
+
+
+def test_a_message_between_unknown_links_is_not_certain(megatron: Workload) -> None:
+    """Without the source's link nothing moves the recorded time to the candidate: it is kept, and its interval says how little is known."""
+    h100 = load_npu("h100-sxm")
+    source = replace(load_npu("a100-sxm4-80gb"), link=None)
+    found = message_times(megatron.graph, megatron.table, [h100], source)
+    assert not found.known.any()
+    assert found.seconds[:, 0] == pytest.approx(megatron.graph.measured_s[found.node])
+    assert found.low_s == pytest.approx(found.seconds / NO_SOURCE)
+    assert found.high_s == pytest.approx(found.seconds * NO_SOURCE)

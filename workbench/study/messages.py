@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.cost.cost import Bound, Evidence, OpCost
+from workbench.cost.scale import NO_SOURCE
 from workbench.graph.graph import Graph, NodeKind
 from workbench.hardware.npu import NpuSpec
 from workbench.network.collectives import transfer_s
@@ -45,7 +46,8 @@ def message_times(graph: Graph, table: OpTable, specs: Sequence[NpuSpec], source
     Returns
     -------
     MessageTimes
-        A message whose size, group or link is not known keeps its recorded time; the ratio of the links bounds it.
+        A message whose size, group or link is not known keeps its recorded time; the ratio of the links bounds it, and
+        `workbench.cost.scale.NO_SOURCE` either way where a link is not stated.
     """
     node = np.flatnonzero((graph.kind == NodeKind.COMMUNICATION) & (graph.op >= 0))
     row = graph.op[node].astype(np.int64)
@@ -59,10 +61,10 @@ def message_times(graph: Graph, table: OpTable, specs: Sequence[NpuSpec], source
         target = _transfers(table, used, spec)[back]
         both = np.isfinite(base) & np.isfinite(target)
         nominal, least, most = reprice_recorded(measured, np.where(both, base, 1.0), np.where(both, target, 1.0))
-        ratio = _link_ratio(source, spec)
+        shorter, longer = _link_ratios(source, spec)
         seconds[:, cell] = np.where(both, nominal, measured)
-        low[:, cell] = np.where(both, least, measured * min(ratio, 1.0))
-        high[:, cell] = np.where(both, most, measured * max(ratio, 1.0))
+        low[:, cell] = np.where(both, least, measured * shorter)
+        high[:, cell] = np.where(both, most, measured * longer)
         transfer[:, cell] = target
         known &= both
     return MessageTimes(node, row, seconds, low, high, transfer, known)
@@ -103,11 +105,14 @@ def with_messages(cost: OpCost, messages: MessageTimes) -> OpCost:
     )
 
 
-def _link_ratio(source: NpuSpec | None, spec: NpuSpec) -> float:
-    """Bandwidth of the source's link over the candidate's (1 where either is not stated)."""
+def _link_ratios(source: NpuSpec | None, spec: NpuSpec) -> tuple[float, float]:
+    """Bound what a message of unknown size takes on the candidate, as factors on its recorded time: by the ratio of the links."""
+    if source == spec:
+        return 1.0, 1.0
     if source is None or source.link is None or spec.link is None:
-        return 1.0
-    return source.link.bandwidth / spec.link.bandwidth
+        return 1.0 / NO_SOURCE, NO_SOURCE
+    ratio = source.link.bandwidth / spec.link.bandwidth
+    return min(ratio, 1.0), max(ratio, 1.0)
 
 
 def _transfers(table: OpTable, rows: np.ndarray, spec: NpuSpec | None) -> np.ndarray:
