@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 import panel as pn
@@ -191,6 +192,11 @@ class Editor:
         self.fields.values = found
         changed = sum(1 for entry in found.values() if entry[2])
         words = f"{changed} changed · confidence {spec.confidence}" if changed else f"as catalogued · confidence {spec.confidence}"
+        weak = "".join(f"<li>{escape(text)}</li>" for text in spec.weak)
+        if weak:
+            words += (
+                f'<details><summary>{len(spec.weak)} weak figures</summary><ul style="margin:0;padding-left:1.2em">{weak}</ul></details>'
+            )
         self.confidence.html = f'<div style="font-size:12px;opacity:.75">{words}</div>'
 
     def handle(self, message: dict[str, Any]) -> None:

@@ -51,11 +51,17 @@ def kind_of(path: str) -> str:
     UnreadableInput
         When the file cannot be read.
     """
-    if path.lower() in catalogue() and not Path(path).exists():
+    card = path.rpartition(":")[0] or path  # a partition of a card is written card:partition
+    described = card != path and card.endswith((".yaml", ".yml"))
+    if (described or card.lower() in catalogue()) and not Path(path).exists():
         return "npu"
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise UnreadableInput(path, "is not a regular file", "give the path of a card, vendor table or trace")
         with Path(path).open("rb") as file:
             head = file.read(65536)
+    except ValueError as fault:  # a NUL in the name
+        raise UnreadableInput(repr(path), f"is not a path: {fault}", "give the path of a card, vendor table or trace") from None
     except OSError as fault:
         raise UnreadableInput(
             path, f"cannot be read: {fault.strerror or fault}", "give the path of a card, vendor table or trace"
@@ -75,7 +81,10 @@ def kind_of(path: str) -> str:
 def _npu(path: str) -> Finding:
     spec = load_npu(path)
     levels = ", ".join(spec.memory)
-    return spec.name, f"NPU description {spec.name!r}: {spec.cores} cores, memory {levels}; confidence {spec.confidence}; ok", spec.notes
+    parts = f", partitions {', '.join(spec.partitions)}" if spec.partitions else ""
+    summary = f"NPU description {spec.name!r}: {spec.cores} cores, memory {levels}{parts}; confidence {spec.confidence}; ok"
+    weak = tuple(Note("weak-figure", spec.name, 1, f"weak: {text}") for text in spec.weak)
+    return spec.name, summary, (*spec.notes, *weak)
 
 
 def _vendor(path: str) -> Finding:

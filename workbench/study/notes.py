@@ -81,10 +81,13 @@ def _coverage(prediction: Prediction) -> list[Note]:
 
 def _card(prediction: Prediction) -> list[Note]:
     spec = prediction.scenario.npu
-    if spec is None or spec.confidence not in ("invented", "weak"):
+    if spec is None or spec.confidence == "high":
         return []
+    weak = "; ".join(spec.weak)
+    if spec.confidence == "medium":
+        return [Note("weak-figures", spec.name, len(spec.weak), f"less certain figures of the card: {weak}")] if weak else []
     text = f"the card's figures are {spec.confidence}: the prediction is unvalidated"
-    return [Note("unvalidated-card", spec.name, 1, text)]
+    return [Note("unvalidated-card", spec.name, max(1, len(spec.weak)), f"{text}; weak: {weak}" if weak else text)]
 
 
 def _roof(prediction: Prediction) -> list[Note]:
