@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from workbench.errors import InvalidSpec, Refused
+from workbench.errors import InvalidSpec, Refused, WorkbenchError
+from workbench.hardware.npu import load_npu
+from workbench.study.predict import predict
 from workbench.study.scenario import Scenario
+from workbench.study.shares import row_totals
+from workbench.study.workload import Workload
 
 
 def test_changes_of_a_card_are_applied_together(scenario: Scenario) -> None:
@@ -40,3 +49,43 @@ def test_wrong_types_are_named(scenario: Scenario) -> None:
         Scenario(scenario.workload, npu="h100")  # type: ignore[arg-type]
     with pytest.raises(Refused, match="not a recording"):
         Scenario("step.json.gz")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"host_factor": -1}, "host_factor"),
+        ({"host_factor": math.nan}, "host_factor"),
+        ({"host_factor": 1e308}, "host_factor"),  # times any duration: not a finite number
+        ({"host_factor": True}, "host_factor"),
+        ({"host_factor": "2"}, "host_factor"),
+        ({"anchored": "yes"}, "anchored"),
+        ({"anchored": 1}, "anchored"),
+        ({"scale": (("*", 1e308),)}, "scale *"),
+        ({"scale": 3}, "scale"),
+        ({"scale": (("*",),)}, "scale"),
+        ({"scale": ((3, 1.0),)}, "scale"),
+        ({"npu": "h100"}, "npu"),
+        ({"vendor": "times.csv"}, "vendor"),
+        ({"nonsense": 1}, "nonsense"),
+        ({"npu.nonsense": 1}, "nonsense"),
+        ({"source.cores": 1}, "source.cores"),
+    ],
+)
+def test_values_of_another_type_are_refused_by_name(scenario: Scenario, changes: dict[str, object], where: str) -> None:
+    with pytest.raises(WorkbenchError, match=re.escape(where)):
+        scenario.with_(changes)
+
+
+@pytest.mark.parametrize("card", [None, "npu-x"])
+def test_a_scaled_operator_shows_its_scaled_time(workload: Workload, card: str | None) -> None:
+    """What-if factors reach the operator's own time and interval, so that time x count is still its total."""
+    base = Scenario(workload, npu=load_npu(card) if card else None)
+    before, after = predict(base), predict(replace(base, scale=(("aten::mm", 0.5),)))
+    rows = np.array([name == "aten::mm" for name in after.table.name])
+    assert rows.any()
+    assert after.op_seconds[rows] == pytest.approx(0.5 * before.op_seconds[rows])
+    assert after.cost.high_s[rows] == pytest.approx(0.5 * before.cost.high_s[rows])
+    assert after.op_seconds[~rows] == pytest.approx(before.op_seconds[~rows])
+    totals = row_totals(after.graph, len(after.table), after.node_s)
+    assert totals == pytest.approx(after.op_seconds * after.table.count)

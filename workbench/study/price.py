@@ -149,7 +149,17 @@ def _pricing(scenario: Scenario, cost: OpCost, host_factor: np.ndarray, messages
         owner = np.concatenate((owner, messages.row))
         extra = (messages.seconds, messages.low_s, messages.high_s)
         values = [np.concatenate(pair) for pair in zip(values, extra, strict=True)]
-    return Pricing(cost, weight * node_factors(scenario), row, values[0], values[1], values[2], owner)
+    made = Pricing(cost, weight, row, values[0], values[1], values[2], owner)
+    return _scaled(made, node_factors(scenario)) if scenario.scale else made
+
+
+def _scaled(pricing: Pricing, factor: np.ndarray) -> Pricing:
+    """Return the pricing with a factor on every node, and each operator's own times as the mean of its nodes."""
+    out = replace(pricing, weight=pricing.weight * factor)
+    before, after = pricing.operator_totals(), out.operator_totals()
+    mean = np.divide(after, before, out=np.ones_like(after), where=before > 0)
+    cost = pricing.cost
+    return replace(out, cost=replace(cost, seconds=cost.seconds * mean, low_s=cost.low_s * mean, high_s=cost.high_s * mean))
 
 
 def _rows(table: OpTable, cost: OpCost, per_unit: np.ndarray, seconds: np.ndarray, host_factor: np.ndarray) -> np.ndarray:
