@@ -35,6 +35,24 @@ def test_the_innermost_operator_with_a_formula(tmp_path: Path) -> None:
     assert table.signature[0] == "aten::mm|bf16|[64,32]x[32,16]"
 
 
+@pytest.mark.parametrize("reused", [0, 77])
+def test_a_correlation_that_returns_names_the_call_last_made_under_it(tmp_path: Path, reused: int) -> None:
+    """Three products under one id (0 is written where a producer has none): three executions, not one three times as long."""
+    r = Recording()
+    for i in range(3):
+        r.op("aten::mm", 100 + 50 * i, 20, **MM).launch(105 + 50 * i, reused).kernel(GEMM, 115 + 50 * i, 9, reused)
+    _, table, *_ = priced(r, tmp_path)
+    assert (table.name, table.count.tolist()) == (("aten::mm",), [3])
+    assert table.measured_s[0] == pytest.approx(9e-6)
+
+
+def test_work_before_its_launch_belongs_to_the_first_call_of_its_id(tmp_path: Path) -> None:
+    """The device clock is ahead: the kernel starts before both the runtime call and the driver call within it."""
+    r = Recording().op("aten::mm", 100, 20, **MM).launch(105, 5, dur=10).launch(107, 5, "cuLaunchKernel", dur=4).kernel(GEMM, 90, 9, 5)
+    _, table, *_ = priced(r, tmp_path)
+    assert (table.name, table.count.tolist()) == (("aten::mm",), [1])
+
+
 def test_a_wrapper_that_launches_by_itself_has_the_formula(tmp_path: Path) -> None:
     r = (
         Recording()

@@ -37,6 +37,30 @@ def _join(keys: np.ndarray, rank: np.ndarray, prefer: np.ndarray, rows: np.ndarr
     return out
 
 
+def _latest(keys: np.ndarray, rank: np.ndarray, start: np.ndarray, dur: np.ndarray, rows: np.ndarray, ask: np.ndarray) -> np.ndarray:
+    """Match rows of ``ask`` to ``rows`` on equal (rank, key): of several the innermost that starts last before it, else the first.
+
+    Ids may return: a key names the call that was last made under it (the same rule as `workbench.graph.links`).
+    """
+    out = np.full(len(ask), -1, dtype=np.int32)
+    if not len(rows) or not len(ask):
+        return out
+    both = np.concatenate((rows, ask))
+    asks = np.arange(len(both)) >= len(rows)
+    order = np.lexsort((-dur[both], asks, start[both], keys[both], rank[both]))
+    sorted_rows, is_ask = both[order], asks[order]
+    head = np.ones(len(both), dtype=bool)
+    head[1:] = (rank[sorted_rows][1:] != rank[sorted_rows][:-1]) | (keys[sorted_rows][1:] != keys[sorted_rows][:-1])
+    first = np.flatnonzero(head)[np.cumsum(head) - 1]
+    place = np.arange(len(both))
+    before = np.maximum.accumulate(np.where(is_ask, -1, place))
+    after = np.minimum.accumulate(np.where(is_ask, len(both), place)[::-1])[::-1]
+    last = np.append(np.flatnonzero(head)[1:], len(both))[np.cumsum(head) - 1]
+    found = np.where(before >= first, before, np.where(after < last, after, -1))
+    out[order[is_ask] - len(rows)] = np.where(found >= 0, sorted_rows[found], -1)[is_ask]
+    return out
+
+
 def launch_calls(trace: Trace) -> np.ndarray:
     """Return the launching host call of each device event: same rank and correlation, innermost call; else its flow.
 
@@ -53,7 +77,7 @@ def launch_calls(trace: Trace) -> np.ndarray:
     rank = event_ranks(trace)
     host = np.flatnonzero(np.isin(events.category, HOST_CALLS) & (events.correlation >= 0))
     linked = device[events.correlation[device] >= 0]
-    out[linked] = _join(events.correlation, rank, events.dur_ns, host, linked)
+    out[linked] = _latest(events.correlation, rank, events.start_ns, events.dur_ns, host, linked)
     rest = device[out[device] < 0]
     if len(rest) and len(trace.flows.id):
         out[rest] = _by_flow(trace, rest)
@@ -72,7 +96,7 @@ def _by_flow(trace: Trace, rest: np.ndarray) -> np.ndarray:
     keys = events.correlation.copy()
     keys[rest[known]] = flows.id[flow[known]]
     host = np.flatnonzero(np.isin(events.category, HOST_CALLS) & (events.correlation >= 0))
-    out[known] = _join(keys, event_ranks(trace), events.dur_ns, host, rest[known])
+    out[known] = _latest(keys, event_ranks(trace), events.start_ns, events.dur_ns, host, rest[known])
     known = known[out[known] < 0]
     departure = {(int(flows.category[i]), int(flows.id[i])): int(i) for i in np.flatnonzero(flows.phase == ord("s"))}
     origin = np.array([departure.get((int(flows.category[f]), int(flows.id[f])), -1) for f in flow[known]], dtype=np.int64)
