@@ -232,3 +232,11 @@ def test_a_better_card_is_never_slower_in_any_kind(row, path):
 def test_every_dimension_named_by_the_table_is_a_kind_priced_here():
     priced = {row[0] for row in MODELLED} | set(COLLECTIVES) | {Kind.UNKNOWN}
     assert set(DIMS) == priced
+
+
+@pytest.mark.parametrize("card", ["npu-x", "h100-sxm"])
+@pytest.mark.parametrize("anchored", [False, True])
+def test_a_recording_without_operators_costs_nothing(card: str, anchored: bool) -> None:
+    """A window of host calls only: no rows, no seconds, for fitted and invented cards."""
+    cost = estimate(table([]), [load_npu(card)], source=load_npu("a100-sxm4-80gb"), anchored=anchored)
+    assert cost.seconds.shape == (0, 1)

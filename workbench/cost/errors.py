@@ -54,6 +54,6 @@ def relative_error(table: OpTable, cards: Cards, column: np.ndarray) -> np.ndarr
             out[:, s] *= INVENTED
             continue
         fitted = np.array([calibration(spec, name or dtype)[3] for name, dtype in zip(names, cards.dtypes, strict=True)])[column]
-        rows = matrix & np.array([not math.isnan(value) for value in fitted])
+        rows = matrix & np.array([not math.isnan(value) for value in fitted], dtype=bool)
         out[rows, s] = fitted[rows]
     return out
