@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 from pathlib import Path
 
@@ -11,8 +12,11 @@ import pytest
 import yaml
 
 import workbench.data
-from workbench.data import data_path
-from workbench.errors import UnreadableInput
+from workbench.cost.vendor import read_vendor
+from workbench.data import data_path, read_small
+from workbench.errors import InvalidSpec, UnreadableInput
+from workbench.hardware.npu import load_npu
+from workbench.study.check import kind_of
 
 
 def test_a_checkout_uses_its_data_folder(project: Path) -> None:
@@ -55,3 +59,34 @@ def test_the_profiler_costs_something_but_not_much(kind: str) -> None:
     events = json.loads(gzip.decompress(data_path("traces", f"cpu_{kind}.json.gz").read_bytes()))["traceEvents"]
     profiled = sorted(event["dur"] * 1e-6 for event in events if event["name"].startswith("ProfilerStep#") and event["ph"] == "X")
     assert 0.8 < profiled[len(profiled) // 2] / entry["unprofiled_step_s"] < 1.8
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Nobody writes into it: reading would never end. The same holds for devices, which never end."""
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero")):
+        for read in (load_npu, read_vendor, kind_of, lambda name: read_small(name, "give a file")):
+            with pytest.raises(UnreadableInput, match="not a regular file"):
+                read(str(path))
+
+
+@pytest.mark.parametrize("name", ["none.yaml", "a/\0.yaml", "/" + "a" * 5000])
+def test_paths_that_cannot_be_are_unreadable_input(name: str) -> None:
+    for read in (load_npu, read_vendor, kind_of):
+        with pytest.raises(UnreadableInput):
+            read(name)
+
+
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.csv"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # a hole: no disk is used
+    with pytest.raises(UnreadableInput, match="larger than 256 MiB"):
+        read_vendor(path)
+
+
+def test_an_impossible_name_is_no_card() -> None:
+    for name in ("a" * 5000, "\0", ""):
+        with pytest.raises(InvalidSpec, match="no card of this name"):
+            load_npu(name)

@@ -11,12 +11,12 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workbench import units
+from workbench.data import read_small
 from workbench.errors import InvalidSpec, Note, UnreadableInput
 from workbench.operators.table import DIMS, Dtype, Kind, OpTable
 
@@ -98,10 +98,10 @@ def read_vendor(path: str | os.PathLike[str]) -> VendorTimes:
     """
     name = str(path)
     try:
-        raw = Path(path).read_bytes()
+        raw = read_small(path, "give a CSV file in UTF-8")
         text = raw.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableInput(name, f"cannot be read: {getattr(error, 'strerror', None) or error}", "give a CSV file in UTF-8") from None
+    except UnicodeDecodeError as error:
+        raise UnreadableInput(name, f"cannot be read: {error}", "give a CSV file in UTF-8") from None
     lines = text.splitlines()
     comments = [(i, line) for i, line in enumerate(lines, 1) if line.lstrip().startswith("#")]
     rows = list(csv.reader(io.StringIO("\n".join("" if line.lstrip().startswith("#") else line for line in lines))))

@@ -6,9 +6,8 @@ import difflib
 import os
 import re
 from functools import cache
-from pathlib import Path
 
-from workbench.data import data_path
+from workbench.data import data_path, is_file, read_small
 from workbench.errors import InvalidSpec, UnreadableInput
 from workbench.hardware.partition import partition_aliases
 from workbench.hardware.parts import Field
@@ -53,19 +52,18 @@ def load_npu(name_or_path: str | os.PathLike[str]) -> NpuSpec:
     if text.lower() in catalogue():
         return _catalogued(text.lower())
     card, colon, part = text.rpartition(":")
-    if colon and part and not Path(text).is_file() and (card.lower() in catalogue() or card.endswith((".yaml", ".yml"))):
+    if colon and part and not is_file(text) and (card.lower() in catalogue() or card.endswith((".yaml", ".yml"))):
         return load_npu(card).partition(part)
-    if text.endswith((".yaml", ".yml")) or "/" in text or os.sep in text or Path(text).is_file():
+    if text.endswith((".yaml", ".yml")) or "/" in text or os.sep in text or is_file(text):
+        fix = "give the path of a YAML description"
         try:
-            content = Path(text).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UnreadableInput(
-                text, f"cannot be read: {getattr(error, 'strerror', None) or error}", "give the path of a YAML description"
-            ) from None
+            content = read_small(text, fix).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UnreadableInput(text, f"cannot be read: {error}", fix) from None
         return read_yaml(content, text)
     near = difflib.get_close_matches(text.lower(), catalogue(), 3, 0.3)
     hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(catalogue())}"
-    raise InvalidSpec(text, "no card of this name", f"{hint}; or give the path of a YAML description")
+    raise InvalidSpec(repr(text[:100]), "no card of this name", f"{hint}; or give the path of a YAML description")
 
 
 @cache

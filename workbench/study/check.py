@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from workbench.cost.vendor import read_vendor
-from workbench.errors import Note, UnreadableInput, WorkbenchError
+from workbench.data import is_file, read_head
+from workbench.errors import Note, WorkbenchError
 from workbench.hardware.npu import catalogue, load_npu
 from workbench.study.predict import predict
 from workbench.study.report import CheckDocument, note_documents
@@ -53,19 +54,9 @@ def kind_of(path: str) -> str:
     """
     card = path.rpartition(":")[0] or path  # a partition of a card is written card:partition
     described = card != path and card.endswith((".yaml", ".yml"))
-    if (described or card.lower() in catalogue()) and not Path(path).exists():
+    if (described or card.lower() in catalogue()) and not is_file(path):
         return "npu"
-    try:
-        if Path(path).exists() and not Path(path).is_file():
-            raise UnreadableInput(path, "is not a regular file", "give the path of a card, vendor table or trace")
-        with Path(path).open("rb") as file:
-            head = file.read(65536)
-    except ValueError as fault:  # a NUL in the name
-        raise UnreadableInput(repr(path), f"is not a path: {fault}", "give the path of a card, vendor table or trace") from None
-    except OSError as fault:
-        raise UnreadableInput(
-            path, f"cannot be read: {fault.strerror or fault}", "give the path of a card, vendor table or trace"
-        ) from None
+    head = read_head(path, 65536, "give the path of a card, vendor table or trace")
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     suffix = SUFFIXES.get(Path(path).suffix.lower())
     if head.startswith(GZIP) or (text[:1] in (b"{", b"[") and suffix != "npu"):
