@@ -68,3 +68,15 @@ def test_the_prefix_that_reads_best():
 @given(st.floats(1e-12, 1e18), st.sampled_from(["B/s", "Hz", "s", "B", "W", "FLOP/s", "B/clk"]))
 def test_text_comes_back_as_the_same_float(value, unit):
     assert units.parse(units.format(value, unit), unit) == value
+
+
+@pytest.mark.parametrize("text", ["1e999999999 TB/s", "1e-999999999 TB/s", "1e-400 TB/s", "9" * 5000 + " B/s", "0." + "1" * 5000 + " B/s"])
+def test_numbers_beyond_any_card_are_refused_at_once(text):
+    """Exact arithmetic on such a power of ten would fill the memory."""
+    with pytest.raises(InvalidSpec, match="not a number this can hold"):
+        units.parse(text, "B/s")
+
+
+def test_zero_with_any_exponent_is_zero():
+    assert units.parse("0e999999999 B/s", "B/s") == 0.0
+    assert units.parse("0.00 B/s", "B/s") == 0.0

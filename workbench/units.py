@@ -39,6 +39,7 @@ _DEFINITIONS = (
 _BASES = ("B", "b", "s", "Hz", "clk", "J", "W", "FLOP", "OP", "MAC")
 _PREFIXES = ("", "p", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti")
 _NUMBER = re.compile(r"\s*(\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*\Z")
+MOST_DIGITS = 400  # characters of a number
 _DECIMAL = tuple(
     (p, Fraction(10) ** e, 10.0**e) for p, e in zip(("P", "T", "G", "M", "k", "", "m", "u", "n", "p"), range(15, -13, -3), strict=True)
 )
@@ -133,8 +134,11 @@ def parse(text: object, unit: str, where: str = "quantity") -> float:
         ) from None
     if factor is None:
         raise InvalidSpec(where, f"{text!r} is not in a unit of {unit}", f'write e.g. "{example}"')
+    plain = float(number) if len(number) <= MOST_DIGITS else math.inf  # exact arithmetic on 1e999999999 would not end
+    if not math.isfinite(plain) or (plain == 0 and set(number.lower().partition("e")[0]) & set("123456789")):
+        raise InvalidSpec(where, f"{text[:60]!r} is not a number this can hold", f'write e.g. "{example}"')
     try:
-        value = float(Fraction(number) * factor)
+        value = float(Fraction(number) * factor) if plain else 0.0
     except OverflowError:
         value = math.inf
     if not math.isfinite(value):
