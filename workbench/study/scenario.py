@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from workbench.cost.vendor import VendorTimes
 from workbench.errors import Refused
@@ -14,6 +15,7 @@ from workbench.hardware.npu import NpuSpec
 from workbench.study.workload import Workload
 from workbench.trace.trace import Trace
 
+MOST_FACTOR = 1e12
 FIELDS = ("npu", "source", "vendor", "host_factor", "anchored", "scale")
 
 
@@ -62,10 +64,15 @@ class Scenario:
                 raise Refused(name, f"{card!r} is not a card", "pass what load_npu returns")
         if self.vendor is not None and not isinstance(self.vendor, VendorTimes):
             raise Refused("vendor", f"{self.vendor!r} is not a table of operator times", "pass what read_vendor returns")
+        if not isinstance(self.anchored, bool):
+            raise Refused("anchored", f"{self.anchored!r} is neither true nor false", "write true or false")
+        if not (isinstance(self.scale, tuple) and all(isinstance(s, tuple) and len(s) == 2 and isinstance(s[0], str) for s in self.scale)):
+            raise Refused("scale", f"{self.scale!r} does not pair patterns with factors", 'write e.g. (("aten::mm", 0.5),)')
         factors = (("host_factor", self.host_factor), *((f"scale {pattern}", factor) for pattern, factor in self.scale))
         for name, factor in factors:
-            if not (isinstance(factor, int | float) and isfinite(factor) and factor >= 0):
-                raise Refused(name, f"{factor!r} is not a factor on a time", "give a finite number that is not negative")
+            number = isinstance(factor, int | float | np.integer | np.floating) and not isinstance(factor, bool)
+            if not (number and 0 <= factor <= MOST_FACTOR):
+                raise Refused(name, f"{factor!r} is not a factor on a time", f"give a number from 0 to {MOST_FACTOR:g}")
 
     def with_(self, changes: Mapping[str, object]) -> Scenario:
         """Return a scenario with some fields changed.
