@@ -70,6 +70,37 @@ def test_a_line_of_cells_shows_the_gain_of_each_step_and_a_grid_the_fastest(scen
     assert "2 invalid" in grid
 
 
+@pytest.mark.parametrize(("steps", "said"), [
+    ([4.0, 2.0, 1.5, 1.49, 1.488], "from 3 on a further step gains less than 1 %"),  # gains 50, 25, 0.67 and 0.13 %
+    ([4.0, 2.0, 1.99, 1.5, 1.499], "from 4 on"),  # one small step before a large one is no knee
+    ([4.0, 3.0, 2.0, 1.0, 0.5], ""),  # every step pays
+    ([4.0, 3.0, 2.99, 3.1, 3.2], ""),  # more can cost
+    ([1.0, 1.0, 1.0, 1.0, 1.0], ""),  # nothing pays
+])  # fmt: skip
+def test_a_line_says_from_where_on_a_step_no_longer_pays(scenario, steps, said):
+    dataset = sweep(scenario, {"host_factor": [1.0, 2.0, 3.0, 4.0, 5.0]}, progress=False)
+    dataset["step_time"].values[:] = steps
+    text = shown(sweep_text(dataset))
+    assert said in text
+    assert ("further step" in text) == bool(said)
+
+
+def test_what_limits_the_trust_stands_below_the_headline(prediction):
+    """npu-x is invented, and every prediction on it says so before any number is read."""
+    lines = shown(prediction_text("step.json", prediction_document(prediction))).splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("caution: "))
+    assert "unvalidated" in lines[at] + lines[at + 1]
+    assert at < next(i for i, line in enumerate(lines) if "where a step's time goes" in line)
+    assert sum("[unvalidated-card" in line for line in lines) == 1
+
+
+def test_an_anchored_prediction_does_not_call_its_operators_unpriced(scenario):
+    text = shown(prediction_text("step.json", prediction_document(predict(replace(scenario, anchored=True)))))
+    assert "anchored: recorded times" in text
+    assert "not priced" not in text
+    assert "low-coverage" not in text
+
+
 def test_numbers_without_a_value():
     assert (seconds(None), seconds(float("nan")), percent(None), seconds(-2e-3)) == ("-", "-", "-", "-2 ms")
     assert seconds(0.0123456) == "12.35 ms"

@@ -29,9 +29,10 @@ def explain(prediction: Prediction, row: int) -> str:
     if evidence == Evidence.MEASURED:
         return "as recorded" + tail
     if evidence in (Evidence.VENDOR, Evidence.INTERPOLATED):
-        return f"vendor's time ({evidence.name.lower()}), {_against(seconds, measured)}{tail}"
+        whose = "the vendor's time" if evidence == Evidence.VENDOR else "between the vendor's times"
+        return f"{whose}, {_against(seconds, measured)}{tail}"
     if evidence == Evidence.SCALED:
-        return f"recorded time moved between the cards, {_against(seconds, measured)}{tail}"
+        return f"recorded time scaled to the card, {_against(seconds, measured)}{tail}"
     return f"{_resources(cost.resource_s[row, 0], Bound(cost.bound[row, 0]))}; {_against(seconds, measured)}{tail}"
 
 

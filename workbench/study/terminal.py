@@ -19,6 +19,10 @@ PARTS = ("compute", "exposed_communication", "exposed_copy", "host", "waiting", 
 MOST_ROWS = 40
 OVERLAP = 1.05  # a step this much longer than its period overlaps with the next
 LONGEST = 72
+CAUTIONS = ("model-misses", "low-coverage", "source-unknown", "unvalidated-card")
+"""Notes that say how far the headline can be trusted: shown below it, not with the others."""
+KNEE = 0.01
+"""A step along an axis that shortens the step time by less than this is not worth taking [1]."""
 ROUNDING = 1e-12
 """Differences below this [s] come from adding floats in another order."""
 
@@ -39,13 +43,17 @@ def prediction_text(path: str, document: PredictionDocument, most: int = 10) -> 
     """Yield the parts of a prediction for a person, headline first."""
     yield Text(path, style="bold")
     yield _headline(document)
+    cautions = [note for note in document.notes if note.code in CAUTIONS and not (document.anchored and note.code == "low-coverage")]
+    yield from (_note(note, "caution: ", "yellow") for note in cautions)
     yield _accounts(document)
     rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "no device work"
     yield Text(f"operator time rests on: {rests}")
-    if document.coverage is not None:
+    if document.anchored and document.npu:
+        yield Text("anchored: recorded times, scaled by the ratio of the two cards' models where the shapes are known")
+    elif document.coverage is not None:
         yield Text(_coverage(document.coverage))
-    if document.unpriced:
-        yield _unpriced(document, most)
+        if document.unpriced:
+            yield _unpriced(document, most)
     if document.operators:
         yield _operators(document, most)
         if document.coverage is not None:
@@ -53,7 +61,7 @@ def prediction_text(path: str, document: PredictionDocument, most: int = 10) -> 
     if document.lags:
         yield Text(f"{percent(document.unexplained_share)} of the predicted critical path rests on lags no record explains")
         yield _lags(document, most)
-    yield from notes_text(document.notes)
+    yield from notes_text([note for note in document.notes if note.code not in CAUTIONS])
 
 
 def _headline(document: PredictionDocument) -> Text:
@@ -85,7 +93,7 @@ def _short(name: str) -> str:
 def _table(title: str, *columns: str, wide: str = "") -> Table:
     table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, expand=bool(wide))
     for column in columns:
-        text = column == wide or column in ("bound", "evidence", "shapes", "where")
+        text = column == wide or column in ("bound", "evidence", "shapes", "where", "bound by")
         table.add_column(column, justify="left" if text else "right", ratio=1 if column == wide else None, overflow="fold")
     return table
 
@@ -148,7 +156,7 @@ def _operators(document: PredictionDocument, most: int) -> Table:
 
 def _reasons(document: PredictionDocument, most: int) -> Table:
     """Return why each of the largest operators takes as long as it does."""
-    table = _table("", "", "why", wide="why")
+    table = _table("why: times of one execution", "", "why", wide="why")
     table.show_header = False
     for at, row in enumerate(document.operators[:most], 1):
         table.add_row(str(at), Text(f"{_short(row.name)}: {row.why}"))
@@ -202,11 +210,14 @@ def notes_text(notes: Sequence[NoteDocument]) -> Iterator[RenderableType]:
     """Yield the notes, one line each."""
     if notes:
         yield Text("notes", style="bold")
-    for note in notes:
-        line = Text(f"- {note.text}")
-        line.append(f" [{note.code}, {note.where}, {note.count}x]", style="dim")
-        line.append(f" {note.fix}" if note.fix else "", style="italic")
-        yield line
+    yield from (_note(note, "- ") for note in notes)
+
+
+def _note(note: NoteDocument, lead: str, style: str = "") -> Text:
+    line = Text(f"{lead}{note.text}", style=style)
+    line.append(f" [{note.code}, {note.where}, {note.count}x]", style="dim")
+    line.append(f": {note.fix}" if note.fix else "", style="italic")
+    return line
 
 
 def sweep_text(dataset: xr.Dataset) -> Iterator[RenderableType]:
@@ -222,15 +233,30 @@ def sweep_text(dataset: xr.Dataset) -> Iterator[RenderableType]:
     if not line:
         order = np.argsort(np.where(flat["valid"].values, flat["step_time"].values, np.inf), kind="stable")[: min(10, max(valid, 1))]
     yield _cells(flat, order, "every cell" if line else f"the {len(order)} fastest cells", line)
+    yield from [Text(text) for text in [_knee(flat)] if line and text]
     for reason, count in reasons(dataset).items():
         yield Text(f"- {count} invalid: {reason}", style="yellow")
-    yield from (Text(f"- {note}") for note in str(dataset.attrs["notes"]).split("\n") if note)
+    notes = [note for note in str(dataset.attrs["notes"]).split("\n") if note]
+    yield from [Text("notes", style="bold")] if notes else []
+    yield from (Text(f"- {note}") for note in notes)
+
+
+def _knee(line: xr.Dataset) -> str:
+    """Say from which value of an axis on a further step no longer pays ("": it always or never does, or it also costs)."""
+    steps, axis = line["step_time"].values, next(c for c in line.coords.values() if "axis_class" in c.attrs)
+    if not (steps > 0).all():
+        return ""
+    gain = 1 - steps[1:] / steps[:-1]
+    pays = np.flatnonzero(gain >= KNEE)
+    if not len(pays) or pays[-1] + 1 == len(gain) or (gain < -KNEE / 10).any():
+        return ""
+    return f"from {_value(axis.values[pays[-1] + 1], str(axis.attrs['units']))} on a further step gains less than {100 * KNEE:g} %"
 
 
 def _cells(flat: xr.Dataset, order: np.ndarray, title: str, line: bool) -> Table:
     paths = [name for name, c in flat.coords.items() if "axis_class" in c.attrs]
     names = [str(path).removeprefix("npu.").replace(".", ".\n") for path in paths]
-    table = _table(title, *names, "step", "low", "high", "speed-up", *(["gain"] if line else []), "bound by")
+    table = _table(title, *names, "step", "low", "high", "speed-up", *(["gain", "memory\nbound"] if line else []), "bound by")
     previous = np.nan
     for cell in order:
         row = flat.isel(cell=int(cell))
@@ -240,7 +266,7 @@ def _cells(flat: xr.Dataset, order: np.ndarray, title: str, line: bool) -> Table
             table.add_row(*cells, "invalid")
             continue
         interval = seconds(float(row["step_time_low"])), seconds(float(row["step_time_high"]))
-        gain = [percent(previous / step - 1 if step > 0 else None)] if line else []
+        gain = [percent(1 - step / previous if previous else None), percent(float(row["bound_share"].sel(bound="memory")))] if line else []
         table.add_row(*cells, seconds(step), *interval, f"{float(row['speed_up']):.3f}x", *gain, _bounds(row))
         previous = step
     return table

@@ -102,7 +102,7 @@ def _ranks(parts: list[Part], ranks: Sequence[int] | None) -> list[int]:
         rank = int(name[1]) if name else 0
         text = f"the file states no rank; {rank} is {'from its name' if name else 'assumed'}"
         if part.inner_ranks == 1:
-            part.notes.append(Note("rank-assumed", part.path, 1, text, "give --ranks"))
+            part.notes.append(Note("rank-assumed", part.path, 1, text, "open_trace(ranks=...) and inspect --ranks set it"))
         return [rank]
     many = [part.path for part in parts if part.inner_ranks > 1]
     if many and len(parts) > 1:
