@@ -15,6 +15,8 @@ from tests.source import PACKAGE, name, package_files, tree
 LAYERS = (
     {"workbench"},
     {"cli"},
+    {"cli_operators"},
+    {"cli_output"},
     {"app"},
     {"view"},
     {"study"},
@@ -28,9 +30,10 @@ ARRAYS = {"numpy", "numba", "yaml"}
 STUDY = ARRAYS | {"xarray", "h5netcdf", "pydantic", "rich"}
 VIEW = STUDY | {"holoviews", "bokeh", "pandas"}
 APP = VIEW | {"panel", "panel_material_ui", "param", "ipywidgets", "IPython", "tornado"}
-PACKAGES = {room: ARRAYS for level in LAYERS[5:8] for room in level} | {
+PACKAGES = {room: ARRAYS for level in LAYERS[7:10] for room in level} | {
     "workbench": set[str](),
-    "cli": STUDY | {"click"},
+    **dict.fromkeys(("cli", "cli_operators", "cli_output"), STUDY | {"click"}),
+    "operators": ARRAYS | {"pyarrow"},  # Parquet, where it is installed
     "app": APP,
     "view": VIEW,
     "study": STUDY,

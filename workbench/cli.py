@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from workbench import __version__
+from workbench.cli_operators import calibrate, estimate
+from workbench.cli_output import WIDTH, show, writable
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from workbench.study.scenario import Scenario
     from workbench.trace.trace import Trace
 
 F = TypeVar("F", bound=Callable[..., Any])
-WIDTH = 100  # columns where the terminal does not say
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -67,15 +66,6 @@ def _unexpected(fault: Exception) -> int:
     if isinstance(fault, MemoryError):
         text = "workbench: not enough memory (use a shorter recording or a smaller sweep)"
     return _fail(text, 1)
-
-
-def _show(parts: Iterable[RenderableType]) -> None:
-    from rich.console import Console
-
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
-    console = Console(width=None if known else WIDTH, highlight=False, markup=False)
-    for part in parts:
-        console.print(part)
 
 
 def _factor(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
@@ -127,7 +117,7 @@ def inspect(traces: tuple[str, ...], as_json: bool, salvage: bool, ranks: str | 
     if as_json:
         click.echo(to_json(document))
     else:
-        _show(facts_text(document))
+        show(facts_text(document))
 
 
 @cli.command()
@@ -144,7 +134,7 @@ def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: i
     from workbench.study.terminal import prediction_text
 
     if perfetto:
-        _writable(perfetto, "--perfetto")
+        writable(perfetto, "--perfetto")
     predictions = {path: run(_scenario(trace, **asked)) for path, trace in _each(traces, asked.pop("salvage"))}
     document = predict_document(predictions)
     if perfetto:
@@ -153,7 +143,7 @@ def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: i
         click.echo(to_json(document))
         return
     for path, found in document.traces.items():
-        _show(prediction_text(path, found, top))
+        show(prediction_text(path, found, top))
 
 
 @cli.command()
@@ -174,7 +164,7 @@ def sweep(trace: str, axes: tuple[str, ...], out: str | None, budget: str, accou
     from workbench.study.terminal import sweep_text
 
     if out:
-        _writable(out, "--out")
+        writable(out, "--out")
     space = dict(parse_axis(text) for text in axes)
     if len(space) < len(axes):
         raise click.UsageError("an axis is given twice")
@@ -185,7 +175,7 @@ def sweep(trace: str, axes: tuple[str, ...], out: str | None, budget: str, accou
     if as_json:
         click.echo(to_json(sweep_document(dataset, out)))
     else:
-        _show(sweep_text(dataset))
+        show(sweep_text(dataset))
         if out:
             click.echo(f"written to {out}")
 
@@ -204,7 +194,7 @@ def check(file: str, as_json: bool) -> int:
         click.echo(to_json(document))
     elif document.ok:
         click.echo(f"{file}: {document.summary}")
-        _show(notes_text(document.notes))
+        show(notes_text(document.notes))
     if document.error is not None:
         _fail(document.error, code)
     return code
@@ -255,7 +245,7 @@ def warmup() -> None:
 @cli.command()
 @click.argument("name")
 def schema(name: str) -> None:
-    """Print the JSON schema of a --json output: inspect, predict, sweep or check."""
+    """Print the JSON schema of a --json output: inspect, predict, sweep, check, estimate or calibrate."""
     from workbench.study.documents import schema as published
 
     click.echo(json.dumps(published(name), indent=2))
@@ -288,11 +278,8 @@ def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Seque
     return made.with_(dict(parse_setting(text) for text in settings))
 
 
-def _writable(path: str, option: str) -> None:
-    folder = Path(path).resolve().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK) or Path(path).is_dir():
-        raise click.UsageError(f"{option} {path}: cannot be written there; name a file in an existing folder")
-
+cli.add_command(estimate)
+cli.add_command(calibrate)
 
 if __name__ == "__main__":
     main()

@@ -12,6 +12,7 @@ from workbench.cost.errors import relative_error
 from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards, dtype_name, pack
 from workbench.cost.scale import scaled_measurement
+from workbench.cost.tiles import Tile, stepping
 from workbench.cost.vendor import VendorTimes
 from workbench.errors import Refused
 from workbench.hardware.spec import NpuSpec
@@ -31,6 +32,7 @@ def estimate(
     source: NpuSpec | None = None,
     vendor: VendorTimes | None = None,
     anchored: bool = False,
+    tile: Tile | None = None,
 ) -> OpCost:
     """Price every operator on every card.
 
@@ -47,6 +49,8 @@ def estimate(
         Stated times; they take precedence.
     anchored : bool
         Price modelled operators as measured x model(card) / model(source); needs ``source``.
+    tile : Tile, optional
+        Tiling of the matrix products instead of the best one, see `workbench.cost.tiles.check_tile`.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def estimate(
         )
     cards = pack(specs, dtype_names(table))
     column = dtype_columns(table, cards)
-    priced = model(table, cards, column)
+    priced = model(table, cards, column, tile)
     kind = table.kind
     collective = np.isin(kind, COLLECTIVES)
     modelled = np.isfinite(priced.seconds).all(axis=1) & ~collective
@@ -90,16 +94,23 @@ def estimate(
         note_code[rest] = len(reasons)
         reasons.append(why)
     if vendor is not None:
-        stated = vendor.lookup(table)
-        rows = ~np.isnan(stated)
-        for array in (seconds, low, high):
-            array[rows] = stated[rows, None]
-        evidence[rows], note_code[rows] = Evidence.VENDOR, 0
+        _stated(table, vendor, (seconds, low, high), evidence, note_code)
     bound = _bound(priced.resource, evidence, collective)
     out = (seconds, low, high, priced.resource, priced.level, bound, evidence, note_code)
     for array in out:
         array.setflags(write=False)
     return OpCost(*out, reasons=tuple(reasons))
+
+
+def _stated(
+    table: OpTable, vendor: VendorTimes, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], evidence: np.ndarray, note_code: np.ndarray
+) -> None:
+    """Put a vendor's times in place of nominal, low and high seconds."""
+    stated = vendor.lookup(table)
+    rows = ~np.isnan(stated)
+    for array in arrays:
+        array[rows] = stated[rows, None]
+    evidence[rows], note_code[rows] = Evidence.VENDOR, 0
 
 
 def dtype_names(table: OpTable) -> tuple[str, ...]:
@@ -120,7 +131,7 @@ def item_sizes(table: OpTable) -> np.ndarray:
     return np.array([ITEMSIZE[Dtype(code)] for code in range(len(Dtype))])[table.dtype]
 
 
-def model(table: OpTable, cards: Cards, column: np.ndarray) -> Priced:
+def model(table: OpTable, cards: Cards, column: np.ndarray, tile: Tile | None = None) -> Priced:
     """Price rows by the analytical model of their kind; nan where there is none (unknown kind, or a dtype the card cannot run).
 
     Parameters
@@ -131,6 +142,8 @@ def model(table: OpTable, cards: Cards, column: np.ndarray) -> Priced:
         S packed cards.
     column : ndarray of int, shape (U,)
         Dtype columns.
+    tile : Tile, optional
+        Tiling of the matrix products.
     """
     out = matrix.empty(len(table), len(cards.specs))
     out.seconds[:] = np.nan
@@ -140,7 +153,7 @@ def model(table: OpTable, cards: Cards, column: np.ndarray) -> Priced:
         if kinds.isdisjoint(group):
             continue
         rows = np.flatnonzero(np.isin(table.kind, group))
-        _put(out, rows, _matrix_group(table, group[0], rows, size, column, cards))
+        _put(out, rows, _matrix_group(table, group[0], rows, size, column, cards, tile))
     if not kinds.isdisjoint(STREAMS):
         rows = np.flatnonzero(np.isin(table.kind, STREAMS))
         _put(out, rows, _stream_group(table, rows, size, column, cards))
@@ -154,11 +167,16 @@ def _put(out: Priced, rows: np.ndarray, part: Priced) -> None:
         getattr(out, name)[rows] = getattr(part, name)
 
 
-def _matrix_group(table: OpTable, kind: Kind, rows: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
+def _matrix_group(
+    table: OpTable, kind: Kind, rows: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards, tile: Tile | None
+) -> Priced:
     dims, sizes, columns = table.dims[rows], size[rows], column[rows]
     if kind in PRODUCTS:
         operand = np.repeat(sizes[:, None], 3, axis=1)
         operand[:, 2] = np.where(operand[:, 2] < 2.0, 2.0, operand[:, 2])  # 8-bit products write 16-bit results
+        if tile is not None:
+            fixed = (tile.tm, tile.tn, tile.split)
+            return matrix.products(dims[:, :4], operand, columns, stepping(cards, tile), tile=fixed)[0]
         return matrix.products(dims[:, :4], operand, columns, cards)[0]
     if kind in ATTENTION:
         return attention.attention(dims, table.flops[rows], sizes, kind == Kind.ATTENTION_BACKWARD, columns, cards)

@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from workbench.errors import Refused
+from workbench.study.document import Document, Maybe, NoteDocument, finite, to_json
+from workbench.study.documents_operators import CalibrationDocument, EstimateDocument
 
-
-def finite(value: object) -> object:
-    """Return None for what JSON has no number for."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-Maybe = Annotated[float | None, BeforeValidator(finite)]
-"""A number, or null where there is none."""
-
-
-class Document(BaseModel):
-    """Base of all documents: no unknown keys, no NaN."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-
-class NoteDocument(Document):
-    """Something tolerated on the way to a result."""
-
-    code: str
-    where: str
-    count: int
-    text: str
-    fix: str
+__all__ = ["Document", "Maybe", "NoteDocument", "finite", "to_json"]
 
 
 class Facts(Document):
@@ -241,6 +219,8 @@ SCHEMAS: dict[str, type[Document]] = {
     "predict": PredictDocument,
     "sweep": SweepDocument,
     "check": CheckDocument,
+    "estimate": EstimateDocument,
+    "calibrate": CalibrationDocument,
 }
 
 
@@ -255,8 +235,3 @@ def schema(name: str) -> dict[str, Any]:
     if name not in SCHEMAS:
         raise Refused(name, "no such document", f"use one of {', '.join(SCHEMAS)}")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **SCHEMAS[name].model_json_schema()}
-
-
-def to_json(document: Document) -> str:
-    """Return strict JSON text."""
-    return document.model_dump_json(indent=2)

@@ -1,0 +1,185 @@
+"""Files of operators: every column name of public tables, exact work, strict faults with file, line and column."""
+
+from __future__ import annotations
+
+import zipfile
+
+import numpy as np
+import pytest
+
+from workbench.errors import InvalidSpec, Refused, UnreadableInput
+from workbench.operators.table import DIMS, Dtype, Kind
+from workbench.study.operators_csv import read_operators
+
+
+def write(tmp_path, text: str, name: str = "ops.csv"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def one(tmp_path, text: str):
+    table = read_operators(write(tmp_path, text)).table
+    assert len(table) == 1
+    kind = Kind(table.kind[0])
+    return kind, Dtype(table.dtype[0]), dict(zip(DIMS[kind], table.dims[0].tolist(), strict=False)), table
+
+
+def test_a_product(tmp_path):
+    kind, dtype, dims, table = one(tmp_path, "device,op,dtype,B,M,N,K,latency_us\nX,bmm,bf16,3,5,7,11,2.5\n")
+    assert (kind, dtype, dims) == (Kind.BATCHED_GEMM, Dtype.BF16, {"batch": 3, "m": 5, "n": 7, "k": 11})
+    assert table.flops[0] == 2 * 3 * 5 * 7 * 11
+    assert table.bytes_read[0] == 3 * (5 * 11 + 11 * 7) * 2
+    assert table.measured_s[0] == pytest.approx(2.5e-6)
+
+
+def test_a_convolution(tmp_path):
+    head = "dtype,N,C,H,W,K,R,S,pad_h,pad_w,stride_h,stride_w,op,time_ms\n"
+    kind, _, dims, table = one(tmp_path, f"{head}fp32,2,3,8,8,4,3,3,1,1,2,2,conv_bwd_input,1\n")
+    assert kind == Kind.CONV_BACKWARD_DATA
+    assert dims["groups"] == dims["dilation_h"] == dims["depth"] == 1
+    assert table.flops[0] == 2 * 2 * 4 * 4 * 4 * 3 * 9  # 4 x 4 outputs: floor((8 + 2 - 3) / 2) + 1
+
+
+def test_a_depthwise_convolution_has_one_group_a_channel(tmp_path):
+    _, _, dims, table = one(tmp_path, "op,dtype,N,C,H,W,K,R,S,pad_h,pad_w\ndepthwise,fp16,1,64,56,56,64,3,3,1,1\n")
+    assert dims["groups"] == 64
+    assert table.flops[0] == 2 * 56 * 56 * 64 * 9
+    kind, _, dims, _ = one(tmp_path, "layer,kind,m,n,k,groups\nd,depthwise,3136,1,9,64\n")  # stated as products
+    assert (kind, dims) == (Kind.BATCHED_GEMM, {"batch": 64, "m": 3136, "n": 1, "k": 9})
+
+
+def test_attention_of_a_measured_table(tmp_path):
+    text = (
+        "op,dtype,B,S,L,H,Hkv,D,window,latency_us\nattention_prefill,bf16,2,128,128,8,2,64,0,5\nattention_decode,bf16,2,1,512,8,2,64,0,5\n"
+    )
+    table = read_operators(write(tmp_path, text)).table
+    assert table.dim("causal").tolist() == [1, 0]  # a prefill sees the past only; a single query sees every key anyway
+    assert table.dim("kv_heads").tolist() == [2, 2]
+    assert table.flops.tolist() == [4 * 2 * 8 * (128 * 129 / 2) * 64, 4 * 2 * 8 * 512 * 64]
+
+
+@pytest.mark.parametrize(
+    ("name", "reads", "writes"), [("add", 2, 1), ("addu", 1, 1), ("relu", 1, 1), ("div", 2, 1), ("divu", 1, 1), ("silu_mul", 3, 2)]
+)
+def test_elementwise_operands(tmp_path, name, reads, writes):
+    kind, _, _, table = one(tmp_path, f"op,dtype,rows,cols\n{name},fp32,10,20\n")
+    assert kind == Kind.ELEMENTWISE
+    assert (table.bytes_read[0], table.bytes_written[0]) == (reads * 800, writes * 800)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("aten::addmm", Kind.GEMM), ("aclnnMatmul", Kind.GEMM), ("MatMulV2", Kind.GEMM), ("BatchMatMul", Kind.BATCHED_GEMM),
+        ("dot_general", Kind.GEMM), ("linear", Kind.GEMM), ("GEMM", Kind.GEMM), ("conv2d", Kind.CONV_FORWARD),
+        ("miopen_convolution", Kind.CONV_FORWARD), ("conv_bwd_weight", Kind.CONV_BACKWARD_WEIGHT),
+        ("FlashAttentionScore", Kind.ATTENTION_FORWARD),
+        ("FlashAttentionScoreGrad", Kind.ATTENTION_BACKWARD), ("layernorm", Kind.NORM), ("rmsnorm", Kind.NORM), ("LayerNormV3", Kind.NORM),
+        ("softmax", Kind.SOFTMAX), ("SoftmaxV2", Kind.SOFTMAX), ("TransData", Kind.COPY), ("Cast", Kind.COPY), ("lstm_bwd", Kind.RNN),
+        ("ReduceSum", Kind.REDUCTION), ("GatherV2", Kind.EMBEDDING), ("topk", Kind.SORT), ("ApplyAdamW", None), ("mysterious", None),
+    ],
+)  # fmt: skip
+def test_names_of_frameworks(name, kind):
+    from workbench.operators.words import word
+
+    found = word(name)
+    assert (found.kind if found else None) == kind
+
+
+def test_rows_that_say_too_little_are_listed_with_their_line_and_reason(tmp_path):
+    text = "op,dtype,M,N,K\ngemm,bf16,64,N/A,64\ngemm,bf16,64,64,64\nmystery,bf16,1,1,1\ngemm,bf16,,,\n"
+    found = read_operators(write(tmp_path, text))
+    assert len(found.table) == 1
+    assert [(found.sheet.line[row.row], row.why) for row in found.left_out] == [
+        (2, "no value for n"), (4, "no rule knows the operator 'mystery'"), (5, "no value for m, n, k")
+    ]  # fmt: skip
+    assert sum(note.count for note in found.notes if note.code == "rows-left-out") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("op,dtype,M,N,K\ngemm,bf16,64,64,6.5\n", "ops.csv:2: column 'k'", "not a count"),
+        ("op,dtype,M,N,K\ngemm,bf16,64,-1,6\n", "ops.csv:2: column 'n'", "not a count"),
+        ("op,dtype,M,N,K\ngemm,bf16,64,1e40,6\n", "ops.csv:2: column 'n'", "not a count"),
+        ("# note\nop,dtype,M,N,K\ngemm,bf16,many,64,6\n", "ops.csv:3: column 'm'", "not a number"),
+        ("op,dtype,M,N,K\ngemm,bf61,64,64,6\n", "ops.csv:2: column 'dtype'", "unknown dtype"),
+        ("op,dtype,M,N,K,latency_us\ngemm,bf16,1,1,1,0\n", "ops.csv:2: column 'latency_us'", "not a positive time"),
+        ("op,dtype,M,N,K,latency\ngemm,bf16,1,1,1,2\n", "ops.csv:1: column 'latency'", "no unit"),
+        ("op,dtype,M,N,K,latency_us,time_ms\ngemm,bf16,1,1,1,2,3\n", "ops.csv:1", "two columns with a time"),
+        ("op,dtype,M,N,K,k\ngemm,bf16,1,1,1,2\n", "ops.csv:1: column 'k'", "two columns of one name"),
+        ("op,dtype,M,N,K,latencyus_\ngemm,bf16,1,1,1,2\n", "ops.csv:1: column 'latencyus_'", "unknown column"),
+        ("op,dtype,M,N,K\ngemm,bf16,1,1\n", "ops.csv:2", "4 cells, but 5 columns"),
+        ("op,dtype,B,S,L,H,D,mask\nattention,bf16,1,8,8,1,8,diagonal\n", "ops.csv:2: column 'mask'", "unknown mask"),
+        ("op,dtype,N,C,H,W,K,R,S,stride_h\nconv,bf16,1,8,8,8,8,3,3,0\n", "ops.csv:2", "at least 1"),
+        ("", "ops.csv:1", "empty"),
+    ],
+)
+def test_faults_are_named(tmp_path, text, where, what):
+    with pytest.raises(InvalidSpec) as error:
+        read_operators(write(tmp_path, text))
+    assert where in error.value.where
+    assert what in error.value.what
+
+
+def test_a_table_without_operators_is_refused(tmp_path):
+    with pytest.raises(Refused, match="none of 1 rows"):
+        read_operators(write(tmp_path, "op,dtype\nfoo,bf16\n"))
+
+
+def test_columns_are_renamed_and_rows_chosen(tmp_path):
+    text = "machine;type of op;precision;rows of A;N;K;dauer\nA1;gemm;half;64;32;16;5\nB2;gemm;half;64;32;16;7\n"
+    asked = {"type of op": "op", "precision": "dtype", "rows of A": "m", "dauer": "time_us"}
+    found = read_operators(write(tmp_path, text), columns=asked, where={"machine": "B"})
+    assert found.table.dims[0, :4].tolist() == [1, 64, 32, 16]
+    assert found.table.measured_s.tolist() == pytest.approx([7e-6])
+    with pytest.raises(InvalidSpec, match="no such column"):
+        read_operators(write(tmp_path, text), columns={"price": "time_us"})
+    with pytest.raises(InvalidSpec, match="no row begins with 'C'"):
+        read_operators(write(tmp_path, text), where={"machine": "C"})
+
+
+def test_case_17_counts_pairs_exactly(shared):
+    """Figures of the case's own README."""
+    found = read_operators(shared / "cases" / "field" / "17_attention_ops.csv").table
+    assert found.flops.tolist() == [274877906944, 137472507904, 1099645845504, 2061617856512, 687362539520, 4294967296]
+
+
+@pytest.mark.parametrize("name", ["gemm", "attention", "vector", "conv", "rnn", "mamf"])
+def test_every_row_of_the_measured_tables_is_understood(shared, name):
+    found = read_operators(shared / "measured" / "compute" / f"{name}.csv")
+    assert not found.left_out
+    assert np.isfinite(found.table.measured_s).all()
+    assert not {note.code for note in found.notes} - {"dtype-translated"}
+
+
+SHEET = """<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>
+<row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1" t="s"><v>1</v></c><c r="C1" t="inlineStr"><is><t>M</t></is></c><c r="D1" t="inlineStr"><is><t>N</t></is></c><c r="E1" t="inlineStr"><is><t>K</t></is></c></row>
+<row r="3"><c r="A3" t="s"><v>2</v></c><c r="B3" t="inlineStr"><is><t>bf16</t></is></c><c r="C3"><v>64</v></c><c r="E3"><v>16</v></c><c r="D3"><v>32</v></c></row>
+<row r="4"><c r="A4" t="s"><v>2</v></c><c r="B4" t="inlineStr"><is><t>bf16</t></is></c><c r="C4"><v>64</v></c></row>
+</sheetData></worksheet>"""  # noqa: E501
+TEXTS = """<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>op</t></si><si><r><t>dty</t></r><r><t>pe</t></r></si>
+<si><t>gemm</t></si></sst>"""
+
+
+def test_an_excel_workbook_is_read_like_the_csv(tmp_path):
+    path = tmp_path / "ops.xlsx"
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr("xl/worksheets/sheet1.xml", SHEET)
+        book.writestr("xl/sharedStrings.xml", TEXTS)
+    found = read_operators(path)
+    assert found.table.dims[0, :4].tolist() == [1, 64, 32, 16]
+    assert [(found.sheet.line[row.row], row.why) for row in found.left_out] == [(4, "no value for n, k")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("x.xlsx", b"PK\x03\x04broken"), ("x.xlsx", b""), ("x.parquet", b"PAR1"), ("x.csv", b"\xff\xfe\x00")]
+)
+def test_files_that_cannot_be_read(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises((UnreadableInput, InvalidSpec)):
+        read_operators(path)
+    with pytest.raises(UnreadableInput, match="cannot be read"):
+        read_operators(tmp_path / "none.csv")

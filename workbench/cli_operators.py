@@ -1,0 +1,99 @@
+"""Commands on files of operators: ``estimate`` and ``calibrate``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from workbench.cli_output import pairs, show, writable
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _table_options(command: F) -> F:
+    """Add the options that say how a table of operators is read."""
+    options = (
+        click.option("--npu", required=True, metavar="NAME_OR_FILE", help="Card: a catalogue name or a YAML description."),
+        click.option("--columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename columns: M=m,latency=time_us."),
+        click.option("--where", multiple=True, metavar="COLUMN=TEXT", help="Only rows whose cell begins with TEXT, e.g. device=A100."),
+        click.option("--dtype", metavar="NAME", help="Element type of rows that do not say."),
+        click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (schema: workbench schema COMMAND)."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("file", metavar="OPS.csv")
+@_table_options
+@click.option("--out", metavar="CSV", help="Write one row an operator.")
+@click.option("--tile", metavar="MxNxK", help="Fixed tile of the matrix products, e.g. 128x256x64 (or MxNxKxSPLIT).")
+@click.option("--vendor", metavar="CSV", help="A vendor's operator times; they take precedence over every model.")
+@click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: memory.hbm.bandwidth="3.2 TB/s".')
+@click.option("--top", default=20, show_default=True, help="Rows of the table.")
+def estimate(
+    file: str, npu: str, columns: tuple[str, ...], where: tuple[str, ...], dtype: str | None, as_json: bool, out: str | None,
+    tile: str | None, vendor: str | None, settings: tuple[str, ...], top: int,
+) -> None:  # fmt: skip
+    """Price the operators of a file on a card: seconds, what bounds them, cycle stack, bytes, evidence."""
+    from workbench.cost.tiles import parse_tile
+    from workbench.cost.vendor import read_vendor
+    from workbench.hardware.npu import load_npu
+    from workbench.study.asked import parse_setting
+    from workbench.study.document import to_json
+    from workbench.study.operator_times import price_operators, write_csv
+    from workbench.study.operators_csv import read_operators
+    from workbench.study.terminal_operators import estimate_text
+
+    if out:
+        writable(out, "--out")
+    spec = load_npu(npu)
+    changes = {path.removeprefix("npu."): value for path, value in map(parse_setting, settings)}
+    spec = spec.with_(changes) if changes else spec
+    operators = read_operators(file, columns=pairs(columns, "--columns"), where=pairs(where, "--where"), dtype=dtype)
+    document = price_operators(
+        operators, spec, tile=parse_tile(tile) if tile else None, vendor=read_vendor(vendor) if vendor else None
+    )  # fmt: skip
+    if out:
+        write_csv(document, out)
+    if as_json:
+        click.echo(to_json(document))
+        return
+    show(estimate_text(document, top))
+    if out:
+        click.echo(f"written to {out}")
+
+
+@click.command()
+@click.argument("file", metavar="MEASURED.csv")
+@_table_options
+@click.option("--out", metavar="FILE.yaml", help="Write the card with its fitted scalars and their errors.")
+@click.option("--copies", type=click.FloatRange(min=1), help="Working sets the harness cycled through (1: operands stay cached).")
+def calibrate(
+    file: str, npu: str, columns: tuple[str, ...], where: tuple[str, ...], dtype: str | None, as_json: bool, out: str | None,
+    copies: float | None,
+) -> None:  # fmt: skip
+    """Fit three scalars a dtype on measured matrix products; errors are those of rows left out of the fit."""
+    from workbench.hardware.npu import load_npu
+    from workbench.study.calibration import calibrate_card
+    from workbench.study.document import to_json
+    from workbench.study.operators_csv import read_operators
+    from workbench.study.terminal_operators import calibration_text
+
+    if out:
+        writable(out, "--out")
+    asked = {"columns": pairs(columns, "--columns"), "where": pairs(where, "--where"), "dtype": dtype}
+    operators = read_operators(file, needs_time=True, **asked)  # type: ignore[arg-type]
+    found = calibrate_card(operators, load_npu(npu), copies=float("inf") if copies is None else copies, out=out)
+    if out:
+        Path(out).write_text(found.spec.to_yaml(), encoding="utf-8")
+    if as_json:
+        click.echo(to_json(found.document))
+        return
+    show(calibration_text(found.document))
+    if out:
+        click.echo(f"written to {out}: workbench predict TRACE --npu {out}")

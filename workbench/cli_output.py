@@ -1,0 +1,45 @@
+"""What commands share: printing for a terminal, options that name files, pairs of names."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+WIDTH = 100  # columns where the terminal does not say
+
+
+def show(parts: Iterable[RenderableType]) -> None:
+    """Print rich renderables."""
+    from rich.console import Console
+
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    console = Console(width=None if known else WIDTH, highlight=False, markup=False)
+    for part in parts:
+        console.print(part)
+
+
+def writable(path: str, option: str) -> None:
+    """Refuse a path nothing can be written to, before the work begins."""
+    folder = Path(path).resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK) or Path(path).is_dir():
+        raise click.UsageError(f"{option} {path}: cannot be written there; name a file in an existing folder")
+
+
+def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """Read ``NAME=VALUE,NAME=VALUE`` options."""
+    out = {}
+    for text in texts:
+        for part in text.split(","):
+            name, equals, value = part.partition("=")
+            if not equals or not name.strip():
+                raise click.UsageError(f"{option} {text!r}: write NAME=VALUE")
+            out[name.strip()] = value.strip()
+    return out

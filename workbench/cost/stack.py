@@ -1,0 +1,141 @@
+"""The cycle stack: how an operator's time divides, what bounds it and by what margin, what an infinitely fast part would give.
+
+Interval analysis after Huang et al., GPUMech (MICRO 2014), carried over to tiles: a time is launch, fill, and a body in which
+resources overlap. A body that joins its resources by a norm of degree p, ``(sum t_i^p)^(1/p)``, divides by Euler's theorem:
+resource i carries the share ``t_i^p / sum t_j^p``, its elasticity. Where the longest alone counts, it carries all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from workbench.cost import kernels
+from workbench.cost.cost import Bound
+from workbench.cost.estimate import STREAMS, dtype_columns, dtype_names, model
+from workbench.cost.matrix import Priced
+from workbench.cost.pack import Cards, pack
+from workbench.cost.tiles import Tile
+from workbench.hardware.spec import NpuSpec
+from workbench.operators.table import OpTable
+
+PARTS = ("matrix", "vector", "local", "shared", "memory", "link", "latency", "fill", "launch", "tail")
+"""Parts of a stack: units, levels and host link while they set the pace; ``latency`` is waiting for data in flight, ``fill`` the
+way to the first tile and from the last, ``tail`` cores without a tile."""
+FASTER = ("compute", "local", "shared", "memory", "latency", "launch")
+"""What `Stack.without_s` makes infinitely fast."""
+POWER = 4.0  # of `kernels.evaluate` and `attention`
+_BOUNDS = (Bound.MATRIX, Bound.VECTOR, Bound.LOCAL, Bound.SHARED, Bound.MEMORY, Bound.NETWORK)
+ENDLESS = 1e9  # times as fast
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Stacks of U operators on one card; rows without a model are nan (shares) and 0 (bounds).
+
+    ``share`` [U, len(PARTS)] adds up to 1 in every row that takes time. ``margin`` [U] is the time of the bounding resource over
+    that of ``second``, the next one. ``without_s`` [U, len(FASTER)] is the time with a part infinitely fast and, where nobody
+    fixed it, the tiling chosen anew [s].
+    """
+
+    seconds: np.ndarray
+    share: np.ndarray
+    bound: np.ndarray
+    second: np.ndarray
+    margin: np.ndarray
+    without_s: np.ndarray
+
+
+def stack(table: OpTable, spec: NpuSpec, tile: Tile | None = None) -> Stack:
+    """Explain the model's time of every operator on a card.
+
+    Parameters
+    ----------
+    table : OpTable
+        U operators.
+    spec : NpuSpec
+        Card.
+    tile : Tile, optional
+        Tiling of the matrix products.
+
+    Returns
+    -------
+    Stack
+    """
+    cards = pack([spec], dtype_names(table))
+    column = dtype_columns(table, cards)
+    priced = model(table, cards, column, tile)
+    single = np.isin(table.kind, STREAMS)
+    bound, second, margin = margins(priced)
+    without = [model(table, faster, column, tile).seconds[:, 0] for faster in _endless(cards).values()]
+    return Stack(priced.seconds[:, 0], shares(priced, single)[:, 0], bound[:, 0], second[:, 0], margin[:, 0], np.stack(without, axis=1))
+
+
+def shares(priced: Priced, single: np.ndarray) -> np.ndarray:
+    """Divide times into `PARTS`.
+
+    Parameters
+    ----------
+    priced : Priced
+        U operators on S cards.
+    single : ndarray of bool, shape (U,)
+        The longest resource alone counts (streaming operators); otherwise they join by the norm of degree `POWER`.
+
+    Returns
+    -------
+    ndarray, shape (U, S, len(PARTS))
+        Fractions; they add up to 1 where the time is positive and are nan elsewhere.
+    """
+    launch, fill, idle = np.moveaxis(priced.detail, 2, 0)
+    busy = np.concatenate(
+        (priced.resource[..., list(_BOUNDS)], np.maximum(priced.resource[..., Bound.LAUNCH] - launch - fill, 0.0)[..., None]), axis=2
+    )
+    most = busy.max(axis=2, keepdims=True)
+    scaled = np.divide(busy, most, out=np.zeros_like(busy), where=most > 0)
+    weight = np.where(single[:, None, None], scaled >= 1.0, scaled**POWER)
+    total = weight.sum(axis=2, keepdims=True)
+    body = np.maximum(priced.seconds - launch - fill, 0.0)
+    part = body[..., None] * np.divide(weight, total, out=np.zeros_like(busy), where=total > 0)
+    own = part[..., [0, 1, 2, 6]].sum(axis=2)
+    tail = np.minimum(idle, own)
+    kept = 1.0 - np.divide(tail, own, out=np.zeros_like(own), where=own > 0)
+    part[..., [0, 1, 2, 6]] *= kept[..., None]
+    every = np.concatenate((part, np.stack((fill, launch, tail), axis=2)), axis=2)
+    whole = np.where(np.isfinite(priced.seconds), every.sum(axis=2), np.nan)[..., None]
+    return np.divide(every, whole, out=np.full_like(every, np.nan), where=whole > 0)
+
+
+def margins(priced: Priced) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return bounding resource, the next one (int8 [U, S], `Bound`), and the ratio of their times (inf: nothing else counts)."""
+    busy = np.where(np.isfinite(priced.seconds)[..., None], priced.resource, 0.0)
+    order = np.argsort(-busy, axis=2, kind="stable")[..., :2]
+    times = np.take_along_axis(busy, order, axis=2)
+    order = np.where(times > 0, order, Bound.UNKNOWN).astype(np.int8)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        margin = np.where(times[..., 0] > 0, times[..., 0] / times[..., 1], np.nan)
+    return order[..., 0], order[..., 1], margin
+
+
+def _endless(cards: Cards) -> Mapping[str, Cards]:
+    """Return the cards with each part of `FASTER` infinitely fast, in that order."""
+
+    def changed(faster: tuple[int, ...] = (), gone: tuple[int, ...] = (), **rest: Any) -> Cards:
+        matrix = cards.matrix.copy()
+        matrix[..., list(faster)] *= ENDLESS
+        matrix[..., list(gone)] = 0.0
+        return replace(cards, matrix=matrix, **rest)
+
+    vector = {name: getattr(cards, name) * ENDLESS for name in ("vector_rate", "softmax_rate", "special_rate")}
+    k = kernels
+    at_once = {"latency": cards.latency * 0.0, "host_latency": cards.host_latency * 0.0}
+    return {
+        "compute": changed((k.MACS,), **vector),
+        "local": changed((k.PORT,)),
+        "shared": changed((k.RATE_SHARED, k.RATE_WRITE), shared_rate=cards.shared_rate * ENDLESS),
+        "memory": changed((k.RATE_MEMORY,), memory_rate=cards.memory_rate * ENDLESS),
+        "latency": changed((), (k.LATENCY_SHARED, k.LATENCY_MEMORY, k.STEP), **at_once),
+        "launch": changed((), (k.LAUNCH,), launch=cards.launch * 0.0),
+    }

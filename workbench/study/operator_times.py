@@ -1,0 +1,179 @@
+"""Operators of a file priced on one card: seconds with interval, cycle stack, bytes by level, evidence; and the error where measured."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from workbench.cost.calibrate import accuracy
+from workbench.cost.cost import Bound, Evidence, OpCost
+from workbench.cost.estimate import PRODUCTS, estimate, item_sizes
+from workbench.cost.pack import resolve
+from workbench.cost.stack import FASTER, PARTS, Stack, stack
+from workbench.cost.tiles import Tile, check_tile
+from workbench.cost.vendor import VendorTimes
+from workbench.errors import Note, Refused
+from workbench.hardware.npu import NpuSpec
+from workbench.operators.table import Dtype, Kind
+from workbench.study.documents_operators import AccuracyDocument, BufferDocument, EstimateDocument, TimeDocument
+from workbench.study.operators_csv import Operators
+from workbench.study.report import note_documents
+
+LEVELS = ("local", "shared", "memory")
+
+
+def price_operators(
+    operators: Operators, spec: NpuSpec, *, tile: Tile | None = None, vendor: VendorTimes | None = None
+) -> EstimateDocument:
+    """Price every operator of a file on a card.
+
+    Parameters
+    ----------
+    operators : Operators
+        What `read_operators` returns.
+    spec : NpuSpec
+        Card.
+    tile : Tile, optional
+        Tiling of the matrix products instead of the best one.
+    vendor : VendorTimes, optional
+        Stated times; they take precedence.
+
+    Returns
+    -------
+    EstimateDocument
+        One row a row of the file, in its order.
+
+    Raises
+    ------
+    InvalidSpec
+        The tile does not fit the card.
+    Refused
+        A tile without matrix products.
+    """
+    table = operators.table
+    held = _buffers(operators, spec, tile)
+    cost = estimate(table, [spec], vendor=vendor, tile=tile)
+    found = stack(table, spec, tile)
+    rows = {int(at): _row(operators, cost, found, u) for u, at in enumerate(operators.row)}
+    for left in operators.left_out:
+        rows[left.row] = _left_out(operators, left.row, left.name, left.why)
+    seconds = np.nan_to_num(cost.seconds[:, 0]) * table.count
+    total = float(seconds.sum())
+    shares = {Evidence(code).name.lower(): float(seconds[cost.evidence == code].sum()) for code in np.unique(cost.evidence)}
+    unpriced = int(np.isnan(cost.seconds[:, 0]).sum())
+    notes = operators.notes + (vendor.notes if vendor else ())
+    if unpriced:
+        notes += (Note("not-priced", spec.name, unpriced, "no model of this kind or dtype on this card", "give vendor times"),)
+    if spec.weak:
+        notes += (Note("weak-numbers", spec.name, len(spec.weak), f"weak in the card's description: {'; '.join(spec.weak)}"),)
+    return EstimateDocument(
+        npu=spec.name,
+        digest=spec.digest,
+        file=operators.sheet.path,
+        file_digest=operators.sheet.digest,
+        tile=None if tile is None else f"{tile.tm}x{tile.tn}x{tile.tk}x{tile.split}",
+        buffers=held,
+        operators=[rows[at] for at in sorted(rows)],
+        total_s=total,
+        evidence_share={name: share / total for name, share in shares.items() if total > 0 and share > 0},
+        accuracy=_accuracy(operators, cost),
+        notes=note_documents(notes),
+    )
+
+
+def _row(operators: Operators, cost: OpCost, found: Stack, u: int) -> TimeDocument:
+    table = operators.table
+    seconds, measured = float(cost.seconds[u, 0]), float(table.measured_s[u])
+    modelled = cost.evidence[u] == Evidence.MODEL and math.isfinite(seconds)
+    priced = math.isfinite(seconds)
+    shown = modelled and not np.isnan(found.share[u]).any()
+    return TimeDocument(
+        line=operators.sheet.line[int(operators.row[u])],
+        name=table.name[u],
+        kind=Kind(table.kind[u]).name.lower(),
+        dtype=Dtype(table.dtype[u]).name.lower(),
+        signature=table.signature[u],
+        seconds=seconds,
+        low_s=float(cost.low_s[u, 0]),
+        high_s=float(cost.high_s[u, 0]),
+        bound=Bound(found.bound[u]).name.lower() if modelled else None,
+        next_bound=Bound(found.second[u]).name.lower() if modelled and found.second[u] else None,
+        margin=float(found.margin[u]) if modelled else None,
+        stack=dict(zip(PARTS, found.share[u].tolist(), strict=True)) if shown else None,
+        without_s=dict(zip(FASTER, found.without_s[u].tolist(), strict=True)) if modelled else None,
+        bytes=dict(zip(LEVELS, cost.level_bytes[u, 0].tolist(), strict=True)) if modelled else None,
+        flops=float(table.flops[u]),
+        evidence=Evidence(cost.evidence[u]).name.lower() if priced else None,
+        measured_s=measured,
+        error=seconds / measured - 1.0 if priced and measured > 0 else None,
+        note=cost.reasons[cost.note_code[u]] if priced else "no model of this kind or dtype on this card",
+    )
+
+
+def _left_out(operators: Operators, row: int, name: str, why: str) -> TimeDocument:
+    empty: dict[str, Any] = dict.fromkeys(field for field in TimeDocument.model_fields if field not in ("line", "name", "note"))
+    return TimeDocument(line=operators.sheet.line[row], name=name, note=why, **empty)
+
+
+def _buffers(operators: Operators, spec: NpuSpec, tile: Tile | None) -> list[BufferDocument]:
+    if tile is None:
+        return []
+    products = np.isin(operators.table.kind, PRODUCTS)
+    if not products.any():
+        raise Refused("tile", "no row is a matrix product", "leave --tile out, or give GEMM rows")
+    out = []
+    for code in np.unique(operators.table.dtype[products]):
+        dtype = Dtype(code).name.lower()
+        size = float(item_sizes(operators.table)[operators.table.dtype == code][0])
+        for held in check_tile(spec, resolve(spec, dtype), tile, (size, size)):
+            out.append(
+                BufferDocument(
+                    dtype=dtype, level=held.level, holds=held.holds, used_bytes=held.used, size_bytes=held.size, copies=held.copies
+                )
+            )
+    return out
+
+
+def _accuracy(operators: Operators, cost: OpCost) -> list[AccuracyDocument]:
+    table, seconds = operators.table, cost.seconds[:, 0]
+    usable = np.isfinite(seconds) & (seconds > 0) & (table.measured_s > 0)
+    out = []
+    for kind, dtype in sorted(set(zip(table.kind[usable].tolist(), table.dtype[usable].tolist(), strict=True))):
+        rows = usable & (table.kind == kind) & (table.dtype == dtype)
+        measured = table.measured_s[rows]
+        inside = (measured >= cost.low_s[rows, 0]) & (measured <= cost.high_s[rows, 0])
+        figures = accuracy(seconds[rows], measured)
+        out.append(
+            AccuracyDocument(
+                kind=Kind(kind).name.lower(), dtype=Dtype(dtype).name.lower(), rows=int(rows.sum()), inside=float(inside.mean()), **figures
+            )
+        )
+    return out
+
+
+def write_csv(document: EstimateDocument, path: str | os.PathLike[str]) -> None:
+    """Write the operators of an estimate as CSV, one row each; empty cells where there is no number."""
+    groups: Mapping[str, tuple[str, tuple[str, ...]]] = {
+        "stack": ("share_{}", PARTS), "without_s": ("without_{}_s", FASTER), "bytes": ("{}_bytes", LEVELS)
+    }  # fmt: skip
+    header: list[str] = []
+    for name in TimeDocument.model_fields:
+        form, parts = groups.get(name, ("", ()))
+        header += [form.format(part) for part in parts] if parts else [name]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        for row in document.operators:
+            cells: list[object] = []
+            for name, value in row.model_dump().items():
+                if name in groups:
+                    parts = groups[name][1]
+                    cells += [(value or {}).get(part) for part in parts]
+                else:
+                    cells.append(value)
+            writer.writerow(["" if cell is None else cell for cell in cells])

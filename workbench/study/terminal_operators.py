@@ -1,0 +1,90 @@
+"""Estimates and calibrations of operators as text for a terminal 100 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from workbench import units
+from workbench.study.documents_operators import CalibrationDocument, EstimateDocument, FitDocument
+from workbench.study.terminal import notes_text, percent, seconds
+
+LEAST_SHARE = 0.01
+
+
+def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[RenderableType]:
+    """Yield an estimate for a person: the longest operators, errors where measured, what was left out."""
+    rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "nothing"
+    yield Text(f"{document.file} on {document.npu}: {seconds(document.total_s)} in {len(document.operators)} rows; rests on {rests}")
+    if document.buffers:
+        table = _table(f"tile {document.tile}", "dtype", "buffer", "holds", "used", "of", "copies")
+        for held in document.buffers:
+            sizes = [units.format(value, "B", 4) for value in (held.used_bytes, held.size_bytes)]
+            table.add_row(held.dtype, held.level, held.holds, *sizes, str(held.copies))
+        yield table
+    order = sorted(document.operators, key=lambda row: -(row.seconds or 0.0))[:most]
+    table = _table(
+        f"longest operators ({len(order)} of {len(document.operators)})", "line", "operator", "time", "80 %", "HBM", "bound", "x"
+    )
+    table.columns[1].ratio, table.expand = 1, True
+    for row in order:
+        name = Text(f"{row.name} {row.dtype or ''}")
+        shapes = (row.signature or "").rpartition("|")[2]
+        name.append(f"\n{shapes}" if shapes else "", style="dim")
+        name.append(f"\n{stack_text(row.stack)}" if row.stack else "", style="cyan")
+        name.append(f"\n{row.note}" if row.note else "", style="italic")
+        interval = f"{seconds(row.low_s)}\n{seconds(row.high_s)}" if row.seconds is not None else ""
+        moved = units.format(row.bytes["memory"], "B", 3) if row.bytes else "-"
+        error = f"\n{100 * row.error:+.1f} %" if row.error is not None else ""
+        bound = f"{row.bound}\n> {row.next_bound}" if row.next_bound else row.bound or row.evidence or "-"
+        table.add_row(str(row.line), name, seconds(row.seconds) + error, interval, moved, bound, f"{row.margin:.2f}" if row.margin else "-")
+    yield table
+    yield Text("x: time of the bounding resource over that of the next; % below a time: against the measurement", style="dim")
+    if document.accuracy:
+        table = _table("against the measured times", "kind", "dtype", "rows", "MAPE", "median", "P90", "bias", "by time", "in 80 %")
+        for found in document.accuracy:
+            figures = (found.mape, found.median, found.p90, found.bias, found.time_weighted, found.inside)
+            table.add_row(found.kind, found.dtype, str(found.rows), *map(percent, figures))
+        yield table
+    yield from notes_text(document.notes)
+
+
+def calibration_text(document: CalibrationDocument) -> Iterator[RenderableType]:
+    """Yield a calibration for a person: scalars, then the model beside both rooflines on rows left out of the fit."""
+    yield Text(f"{document.file} on {document.npu}")
+    table = _table("three scalars a dtype", "dtype", "rows", "compute", "memory", "launch", "error")
+    for fit in document.fits:
+        table.add_row(fit.dtype, str(fit.rows), f"{fit.compute:.3f}", f"{fit.memory:.3f}", seconds(fit.launch_s), percent(fit.error))
+    yield table
+    table = _table("on rows left out of the fit", "dtype", "predicted by", "MAPE", "median", "P90", "bias", "by time")
+    for fit in document.fits:
+        for name, figures in _ways(fit).items():
+            table.add_row(fit.dtype, name, *map(percent, figures))
+    yield table
+    for fit in document.fits:
+        low, middle, high = fit.skill
+        yield Text(f"{fit.dtype}: skill over the calibrated roofline {middle:.2f} (90 % bootstrap {low:.2f} to {high:.2f})")
+    yield from notes_text(document.notes)
+
+
+def _ways(fit: FitDocument) -> Mapping[str, list[float]]:
+    ways = {"model": fit.model, "calibrated roofline": fit.calibrated_roofline, "naive roofline": fit.naive_roofline}
+    return {name: list(found.model_dump().values()) for name, found in ways.items()}
+
+
+def stack_text(shares: Mapping[str, float]) -> str:
+    """Return the parts of a stack that count, largest first: ``memory 62 %, latency 20 %``."""
+    most = sorted(shares.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in most[:5] if share >= LEAST_SHARE)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for at, column in enumerate(columns):
+        text = at == 0 or column in ("operator", "predicted by", "buffer", "holds", "kind", "dtype", "bound")
+        table.add_column(column, justify="left" if text else "right", overflow="fold")
+    return table
