@@ -117,6 +117,7 @@ def test_rates_per_clock_follow_the_clock():
         ({"memory.hbm.size": "1 MiB"}, "larger than hbm"),
         ({"calibration.bf16.compute": 1.5}, "calibration"),
         ({"nonsense": 1}, "not a field"),
+        ({"power.sustained_clock": "2 GHz"}, "above the clock"),  # else products would run above the card's own roof
     ],
 )
 def test_changes_that_cannot_be_are_refused(changes, said):

@@ -100,3 +100,9 @@ def test_case_32_misplaced_level_is_told_where_it_belongs():
 def test_missing_sources_and_odd_bandwidths_are_noted():
     spec = read_yaml(GOOD.replace("sources: [a data sheet]\n", "").replace("1.6 TB/s", "8 TB/s"), "tiny.yaml")
     assert sorted(note.code for note in spec.notes) == ["bandwidth-order", "no-sources"]
+
+
+@pytest.mark.parametrize("text", ["a: " + "[" * 5000 + "]" * 5000, "".join(" " * i + "a:\n" for i in range(1000))])
+def test_nesting_without_end_is_a_named_error(text):
+    with pytest.raises(InvalidSpec, match="nested"):
+        read_yaml(text, "deep.yaml")
