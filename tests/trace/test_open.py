@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from workbench.errors import Refused, UnreadableInput
+from workbench.graph.build import build_graph
 from workbench.trace.comm import comm, is_comm_name, suspects
 from workbench.trace.open import open_trace
 from workbench.trace.trace import Category, Trace
@@ -228,7 +229,9 @@ def test_unknown_communication_is_listed_not_guessed(tmp_path: Path) -> None:
     ]
     trace = opened(tmp_path, *kernels)
     assert comm(trace).tolist() == [False, True]
-    assert suspects(trace) == {"acme_AllReduce_x": 5000}
+    assert suspects(trace, comm(trace)) == {"acme_AllReduce_x": 5000}
+    note = next(n for n in build_graph(trace)[0].notes if n.code == "unknown-communication")
+    assert (note.count, "acme_AllReduce_x" in note.text) == (1, True)
 
 
 def test_steps_recorded_as_operators(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from workbench.graph.units import price_units
 from workbench.graph.waits import host_waits, sync_records
 from workbench.operators.table import OpTable
 from workbench.trace.clean import clean
-from workbench.trace.comm import comm
+from workbench.trace.comm import comm, suspect_notes
 from workbench.trace.steps import complete_steps
 from workbench.trace.trace import Trace
 
@@ -65,7 +65,8 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     host = host_nodes(rows, links, queue, waits, steps, self_time=not len(rows.device.start))
     table, op, unit, _ = price_units(trace)
     device = rows.device.event
-    kind = device_kinds(trace.events.category[device], comm(trace)[device], op[device], table)
+    messages = comm(trace)
+    kind = device_kinds(trace.events.category[device], messages[device], op[device], table)
     nodes = columns(rows, links, host, steps, kind, op, unit)
     edges, edge_notes = collect(rows, links, queue, waits, events, host, steps, nodes)
     ok = complete_steps(trace) if len(trace.steps) else np.ones(1, dtype=bool)
@@ -76,6 +77,7 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
         *wait_notes,
         *event_notes,
         *edge_notes,
+        *suspect_notes(trace, messages),
         *_rank_note(trace),
     )
     return assemble(nodes, edges, steps, seconds, ok, notes), table

@@ -32,7 +32,6 @@ class NodeKind(IntEnum):
     STEP_END = 11
 
 
-HOST_KINDS = (NodeKind.HOST_WORK, NodeKind.HOST_CALL, NodeKind.LAUNCH, NodeKind.LAUNCH_RETURN, NodeKind.SYNC, NodeKind.GAP)
 DEVICE_KINDS = (NodeKind.COMPUTE, NodeKind.COMMUNICATION, NodeKind.COPY)
 
 

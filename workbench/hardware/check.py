@@ -15,6 +15,8 @@ from workbench.hardware.schema import Entry
 if TYPE_CHECKING:
     from workbench.hardware.spec import NpuSpec
 
+LEAST, MOST = 1e-15, 1e24
+"""Smallest and largest figure of a card, in SI units: products and quotients of a few of them stay finite."""
 PEAK_TOLERANCE = 0.02  # data sheets round clocks and peaks
 
 
@@ -74,7 +76,9 @@ def _number(entry: Entry, value: Any, where: str) -> float | int:
         number = float(value)
     except (OverflowError, ValueError, TypeError):
         number = math.nan
-    if not math.isfinite(number) or number < entry.minimum or (number == entry.minimum and not entry.zero_ok) or number > entry.maximum:
+    if number and not LEAST <= abs(number) <= MOST:  # also what is not finite
+        raise InvalidSpec(where, f"{number:g} is out of range", f"give 0 or a value between {LEAST:g} and {MOST:g} (in SI units)")
+    if number < entry.minimum or (number == entry.minimum and not entry.zero_ok) or number > entry.maximum:
         limit = f"at most {entry.maximum:g} and " if entry.maximum < math.inf else ""
         raise InvalidSpec(
             where, f"{number:g} is out of range", f"give a finite value that is {limit}{'not negative' if entry.zero_ok else 'positive'}"
@@ -113,6 +117,12 @@ def cross_check(spec: NpuSpec, where: Callable[[str], str]) -> tuple[Note, ...]:
         if level is not None and level not in spec.memory:
             raise unknown_key(level, spec.memory, where(path), "is not a memory level of this card")
     _check_peak(spec, where)
+    if (spec.power.sustained_clock or 0.0) > spec.clock:
+        raise InvalidSpec(
+            where("power.sustained_clock"),
+            "above the clock, of which it is what power leaves",
+            "raise the clock, or lower the sustained one",
+        )
     for name, part in spec.partitions.items():
         if part.cores > spec.cores:
             raise InvalidSpec(

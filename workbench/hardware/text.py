@@ -48,6 +48,8 @@ def read_yaml(text: str, file: str) -> NpuSpec:
         raise InvalidSpec(
             f"{file}:{line}", f"not YAML: {getattr(error, 'problem', None) or error}", "mend the indentation or quoting"
         ) from None
+    except RecursionError:
+        raise InvalidSpec(f"{file}:1", "nested far deeper than any description", "write sections of keys, two levels deep") from None
     if not isinstance(root, yaml.MappingNode):
         raise InvalidSpec(f"{file}:1", "not an NPU description", "start with name:, cores:, clock:, matrix:, vector:, memory:")
     return _Reader(file).spec(root)
@@ -144,8 +146,8 @@ class _Reader:
                 raise unknown_key(key, entries, self.where(full), f"is not a key of {path or 'an NPU description'}")
             entry = entries[key]
             if entry.type == "table":
-                self.items(node, full)
-                for dtype in (table := self.items(node, full)):
+                table = self.items(node, full)
+                for dtype in table:
                     if dtype not in schema.DTYPES:
                         raise unknown_key(dtype, schema.DTYPES, self.where(f"{full}.{dtype}"), "is not a dtype")
                 out[key] = {dtype: self.value(entry, value, f"{full}.{dtype}") for dtype, value in table.items()}

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from workbench.errors import Note
 from workbench.trace.part import frozen
 from workbench.trace.trace import Category, Trace
 
@@ -49,8 +50,11 @@ def is_comm_name(name: str) -> bool:
 
 def comm_by_name(trace: Trace) -> np.ndarray:
     """Bool [E]: kernels whose name says they communicate."""
-    named = np.array([is_comm_name(s) for s in trace.strings], bool)
-    return frozen(_kernels(trace) & (named[trace.events.name] if len(named) else False))
+    kernels = _kernels(trace)
+    named = np.zeros(len(trace.strings) + 1, bool)
+    for i in np.unique(trace.events.name[kernels]).tolist():
+        named[i] = is_comm_name(trace.strings[i])
+    return frozen(kernels & named[trace.events.name])
 
 
 def comm(trace: Trace) -> np.ndarray:
@@ -62,12 +66,21 @@ def comm(trace: Trace) -> np.ndarray:
     return frozen(found & _kernels(trace))
 
 
-def suspects(trace: Trace) -> dict[str, int]:
-    """Return {name: total ns} of kernels that look like communication but match no rule, longest first."""
-    rows = _kernels(trace) & ~comm(trace)
+def suspects(trace: Trace, known: np.ndarray) -> dict[str, int]:
+    """Return {name: total ns} of kernels that look like communication but are none of ``known`` (see `comm`), longest first."""
+    rows = _kernels(trace) & ~known
     names = [i for i in np.unique(trace.events.name[rows]) if _SUSPECT.search(trace.strings[i])]
     total = {trace.strings[i]: int(trace.events.dur_ns[rows & (trace.events.name == i)].sum()) for i in names}
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+
+def suspect_notes(trace: Trace, known: np.ndarray) -> list[Note]:
+    """Say which kernels that look like communication count as computation."""
+    found = suspects(trace, known)
+    if not found:
+        return []
+    text = f"kernels named like communication that no rule knows count as computation: {', '.join(list(found)[:3])}"
+    return [Note("unknown-communication", ", ".join(trace.counts), len(found), text, "report the name of the library that writes them")]
 
 
 def _kernels(trace: Trace) -> np.ndarray:
