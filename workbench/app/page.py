@@ -9,6 +9,7 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+from panel.util import edit_readonly
 
 from workbench.app.cards import Cards
 from workbench.app.editor import Editor
@@ -109,6 +110,7 @@ class App:
 
     def settle(self) -> None:
         """Follow with what is read rather than watched: tables, notes, the curve of the sweep."""
+        self.session.link = self.session.edits
         with pn.io.hold():
             prediction = self.session.answer.prediction
             self.notes.html = notes_html(prediction.notes)
@@ -145,8 +147,9 @@ class App:
             self.note_button,
             sizing_mode="stretch_width",
         )
-        return pmui.Page(
+        page = pmui.Page(
             title=TITLE,
+            busy_indicator=None,
             header=[header],
             sidebar=[self.editor.__panel__()],
             sidebar_width=318,
@@ -156,6 +159,9 @@ class App:
             contextbar_variant="temporary",
             theme_config=_theme(),
         )
+        with edit_readonly(page):
+            page.busy = False  # else every event of the server lays the whole page out twice (0.1 s); `status` says what is being done
+        return page
 
     def _main(self) -> Any:
         timeline = _panel(

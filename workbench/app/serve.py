@@ -48,7 +48,7 @@ def _address(app: App) -> None:
     """Tie card, edits and sample to the address of the page, then open what it names."""
     session = app.session
     if pn.state.location is not None:
-        pn.state.location.sync(session, {"npu": "npu", "edits": "set", "trace": "trace"})
+        pn.state.location.sync(session, {"npu": "npu", "link": "set", "trace": "trace"})
     if session.trace:
         name = session.trace
         pn.state.onload(lambda: app.opening.open_sample(name))

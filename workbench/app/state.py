@@ -132,6 +132,7 @@ class Session(param.Parameterized):
 
     npu = param.String(default=DEFAULT, doc="Card from the catalogue, or 'as recorded'.")
     edits = param.String(default="", doc="Changed fields: path=quantity;...")
+    link = param.String(default="", doc="The edits in the address of the page: they follow once a slider rests.")
     trace = param.String(default="", doc="Name of a sample, for the address of the page.")
     host_factor = param.Number(default=1.0, bounds=(0.01, 100.0), doc="Host work takes this many times as long.")
     anchored = param.Boolean(default=False, doc="Scale measurements by model ratios instead of trusting the model alone.")
@@ -167,6 +168,10 @@ class Session(param.Parameterized):
             self.complain(fault)
             if self.spec is None:  # the page's address names a card or a field that does not exist
                 self.choose(DEFAULT)
+
+    @param.depends("link", watch=True)
+    def _linked(self) -> None:
+        self.edits = self.link
 
     def choose(self, npu: str) -> None:
         """Take a card from the catalogue, without edits."""
@@ -231,6 +236,7 @@ class Session(param.Parameterized):
     def ask(self) -> None:
         """Ask for the prediction of what is set now."""
         if self.workload is None:
+            self.link = self.edits
             return
         scenario = Scenario(self.workload, npu=self.spec, vendor=self.vendor, host_factor=self.host_factor, anchored=self.anchored)
         self._predictions.ask(Question(scenario, self.step))
@@ -249,6 +255,7 @@ class Session(param.Parameterized):
         if outcome.question.scenario.workload is not self.workload:
             return  # another recording was opened meanwhile
         if outcome.error is not None:
+            self.link = self.edits
             self.complain(outcome.error)
             return
         self.answer = outcome.answer

@@ -29,9 +29,9 @@ const toPlace = (v, f) => STEPS * (f.log ? Math.log(Math.max(v, f.low) / f.low) 
 export function render({model}) {
   const root = element("div", {class: "ed"}), search = element("input", {type: "search", placeholder: "Find a field", "aria-label": "find a field"}), list = element("div");
   const rows = new Map();
-  let queued = null, timer = 0;
+  let queued = null, timer = 0, sent = 0;
   const send = (message) => model.send_msg(message);
-  const soon = (message) => { queued = message; if (!timer) timer = setTimeout(() => { timer = 0; if (queued) send(queued); queued = null; }, 25); };
+  const soon = (message) => { queued = message; if (!timer) timer = setTimeout(() => { timer = 0; sent = performance.now(); send(queued); }, Math.max(0, sent + 25 - performance.now())); };
   const row = (field) => {
     const name = element("span", {class: "name", title: `${field.help}\n\n${field.path}${field.unit ? ` in ${field.unit}` : ""}`}, field.label);
     const was = element("button", {class: "was", title: "back to the card's own value", hidden: "", onclick: () => send({type: "reset", path: field.path})});
