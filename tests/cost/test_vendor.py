@@ -47,6 +47,12 @@ def test_layouts_vendors_deliver(tmp_path, text):
     assert read_vendor(write(tmp_path, text)).lookup(table([(Kind.GEMM, Dtype.BF16, (1, 64, 32, 16))]))[0] == pytest.approx(5.5e-6)
 
 
+def test_an_operators_own_row_goes_before_that_of_its_kind(tmp_path):
+    rows = "kind,dtype,m,n,k,latency_us\ngemm,bf16,64,32,16,9\nop0,bf16,64,32,16,5.5\n"
+    vendor = read_vendor(write(tmp_path, rows))
+    assert vendor.lookup(table([(Kind.GEMM, Dtype.BF16, (1, 64, 32, 16))]))[0] == pytest.approx(5.5e-6)
+
+
 def test_open_questions_of_the_contract_are_noted(tmp_path):
     notes = read_vendor(write(tmp_path, "# caches: warm\nkind,dtype,m,n,k,latency_us\ngemm,bf16,1,1,1,1\n")).notes
     assert [note.code for note in notes] == ["vendor-contract-open"]

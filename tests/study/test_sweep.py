@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from workbench.cost.vendor import read_vendor
 from workbench.errors import InvalidSpec, Refused
 from workbench.hardware.npu import load_npu
 from workbench.study import sweep as module
@@ -181,3 +182,13 @@ def test_no_progress_bar_where_nobody_looks(scenario, capsys, monkeypatch):
     monkeypatch.setattr(module, "_blocks", lambda cells, operators: (range(i, i + 1) for i in range(cells)))
     sweep(scenario, {"npu.cores": [8, 16, 24]})
     assert capsys.readouterr() == ("", "")
+
+
+def test_vendor_times_do_not_move_with_the_card_and_a_note_says_so(scenario, tmp_path):
+    """Every product has a stated time: no bandwidth changes it, so the sweep must not look as if the card were insensitive."""
+    row = scenario.workload.table.name.index("aten::mm")
+    path = tmp_path / "vendor.csv"
+    path.write_text(f'signature,time_us\n"{scenario.workload.table.signature[row]}",5\n')
+    given = replace(scenario, vendor=read_vendor(path))
+    assert "[vendor-fixed]" in sweep(given, {HBM: ["1 TB/s", "2 TB/s"]}, progress=False).attrs["notes"]
+    assert "[vendor-fixed]" not in sweep(given, {"host_factor": [1.0, 0.5]}, progress=False).attrs["notes"]

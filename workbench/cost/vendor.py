@@ -65,7 +65,7 @@ class VendorTimes:
             if found is None and self.exact:
                 dims = tuple(table.dims[row, : len(DIMS[Kind(kind)])].tolist())
                 name = Dtype(dtype).name.lower()
-                for label in (table.name[row].lower(), Kind(kind).name.lower()):
+                for label in (Kind(kind).name.lower(), table.name[row].lower()):  # the operator's own row goes before its kind's
                     found = self.exact.get((label, name, dims), found)
             if found is not None:
                 out[row] = found

@@ -6,6 +6,7 @@ import numpy as np
 
 from workbench.cost.cost import Evidence
 from workbench.errors import Note
+from workbench.graph.graph import DEVICE_KINDS
 from workbench.operators.table import COLLECTIVES, Dtype
 from workbench.study.prediction import Prediction
 from workbench.study.shares import coverage, row_totals
@@ -26,6 +27,7 @@ def prediction_notes(prediction: Prediction) -> tuple[Note, ...]:
     if prediction.scenario.npu is not None:
         notes += [
             *_source(prediction),
+            *_host_only(prediction),
             *_substitutions(prediction),
             *_coverage(prediction),
             *_card(prediction),
@@ -43,6 +45,13 @@ def _steps(prediction: Prediction) -> list[Note]:
         Note("outlier-step", f"step {numbers[i]}", 1, f"{steps[i] * 1e3:.3f} ms, {steps[i] / typical - 1:+.0%} from the median step")
         for i in far
     ]
+
+
+def _host_only(prediction: Prediction) -> list[Note]:
+    if np.isin(prediction.graph.kind, DEVICE_KINDS).any():
+        return []
+    text = "no device work is recorded: operators take the card's times where the host ran them, one after another, without launches"
+    return [Note("host-only", prediction.scenario.workload.path, 1, text, "record with activities CPU and CUDA on a machine with a card")]
 
 
 def _source(prediction: Prediction) -> list[Note]:

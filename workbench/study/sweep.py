@@ -76,12 +76,21 @@ def sweep(
     space = lay_out(scenario, axes, constraints)
     base_step_s = predict(scenario).step_time_s
     cells = Cells.empty(space.shape, _steps(scenario, space), len(ACCOUNT) if accounts else 0)
-    notes: list[Note] = []
+    first: list[Note] | None = None
     for block in _track(list(_blocks(cells.size, _operators(scenario, axes))), progress):
         for group in _groups(space, cells, block):
             _price_group(group, cells, accounts)
-            notes += [] if notes else _notes(group)
-    return to_dataset(space, cells, base_step_s, notes)
+            first = _notes(group) if first is None else first
+    return to_dataset(space, cells, base_step_s, [*_fixed_by_vendor(scenario, space), *(first or [])])
+
+
+def _fixed_by_vendor(scenario: Scenario, space: Space) -> list[Note]:
+    """Say that operators a vendor priced do not move along axes of the card."""
+    moved = [column.path for axis in space.axes for column in axis.columns if column.path.startswith("npu")]
+    if scenario.vendor is None or not moved:
+        return []
+    text = f"operators the vendor's table prices keep its times in every cell: {', '.join(moved)} moves only the others"
+    return [Note("vendor-fixed", scenario.vendor.path, 1, text, "sweep without the table to see what the card's figures do")]
 
 
 @dataclass(eq=False)
