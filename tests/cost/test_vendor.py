@@ -98,3 +98,10 @@ def test_the_digest_follows_the_content(tmp_path):
     first = read_vendor(write(tmp_path, GOOD)).digest
     assert read_vendor(write(tmp_path, GOOD)).digest == first
     assert read_vendor(write(tmp_path, GOOD.replace("5.5", "5.6"))).digest != first
+
+
+@pytest.mark.parametrize("cell", ["x" * 200_000, "1e308"])
+def test_cells_no_operator_can_have(tmp_path, cell):
+    """A quote that is never closed swallows the file; a time of 1e302 s would overflow the step."""
+    with pytest.raises(InvalidSpec, match=r"vendor\.csv:\d"):
+        read_vendor(write(tmp_path, f'kind,dtype,m,n,k,latency_us\ngemm,bf16,1,1,1,"{cell}"\n'))

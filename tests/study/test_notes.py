@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from workbench.cost.cost import Evidence
+from workbench.cost.vendor import read_vendor
 from workbench.data import data_path
 from workbench.hardware.npu import load_npu
 from workbench.study.notes import prediction_notes
@@ -29,6 +31,20 @@ def test_a_wide_interval_is_no_miss(prediction: Prediction, error: float, miss: 
         cost=replace(cost, seconds=seconds, low_s=low, high_s=high, evidence=np.full_like(cost.evidence, Evidence.MODEL)),
     )
     assert ("model-misses" in {note.code for note in prediction_notes(made)}) is noted
+
+
+@pytest.mark.parametrize("row", ["gemm,bf16,7,7,7,5", "gemm,bf16,7,7,7,N/A"])
+def test_a_vendor_table_that_prices_nothing_is_said(scenario: Scenario, tmp_path: Path, row: str) -> None:
+    """Neither a table of other operators nor one without a single time may pass for vendor times."""
+    path = tmp_path / "times.csv"
+    path.write_text(f"kind,dtype,m,n,k,latency_us\n{row}\n")
+    table = read_vendor(path)
+    found = predict(scenario.with_({"vendor": table}))
+    codes = {note.code: note.count for note in found.notes}
+    assert codes["vendor-unmatched"] == len(table)
+    assert codes["vendor-contract-open"] == 6
+    assert ("vendor-rows-left-out" in codes) is (len(table) == 0)
+    assert found.scenario.digest != predict(scenario).scenario.digest
 
 
 def test_a_recording_of_the_host_alone_says_so() -> None:

@@ -1,26 +1,22 @@
-"""A vendor's operator times: a CSV read strictly, looked up exactly."""
+"""A vendor's operator times: a table read strictly, looked up exactly (`workbench.cost.interpolate` for what lies between)."""
 
 from __future__ import annotations
 
-import csv
-import difflib
-import hashlib
-import io
 import math
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from workbench import units
-from workbench.data import read_small
-from workbench.errors import InvalidSpec, Note, UnreadableInput
+from workbench.errors import InvalidSpec, Note
+from workbench.operators.columns import LABELS, MISSING, SILENT, Columns, columns_of, dims_of, dtype_of, names_of, time_of
+from workbench.operators.described import MATRIX_KINDS
+from workbench.operators.sheet import Sheet, read_sheet
 from workbench.operators.table import DIMS, Dtype, Kind, OpTable
+from workbench.operators.words import Word, word
 
-TIME_COLUMN = re.compile(r"(?:latency|time|duration|mean|median)_(ns|us|ms|s)\Z")
 CONTRACT = {
     "launch": "is the launch included (yes/no)",
     "caches": "were caches cold or warm",
@@ -30,16 +26,8 @@ CONTRACT = {
     "simulator": "which simulator or library version",
 }
 """Questions a vendor table should answer in ``# key: value`` lines above its header (design.md, section 7)."""
-KEYS = ("kind", "op", "operator", "name", "signature")
-IGNORED = ("device", "source", "kernel", "split", "transa", "transb", "grid", "count", "kv_dtype", "note", "notes", "comment")
-ALIASES = {"b": "batch", "hkv": "kv_heads", "d": "head_dim", "l": "keys", "h": "h", "s": "s"}
-MISSING = ("", "n/a", "na", "nan", "-", "none", "null")
-KIND_WORDS = {
-    "gemm": Kind.GEMM, "matmul": Kind.GEMM, "linear": Kind.GEMM, "mm": Kind.GEMM, "bmm": Kind.BATCHED_GEMM, "conv": Kind.CONV_FORWARD,
-    "conv_fwd": Kind.CONV_FORWARD, "conv_bwd_input": Kind.CONV_BACKWARD_DATA, "conv_bwd_weight": Kind.CONV_BACKWARD_WEIGHT,
-    "attention_prefill": Kind.ATTENTION_FORWARD, "attention_decode": Kind.ATTENTION_FORWARD, "attention": Kind.ATTENTION_FORWARD,
-    "layernorm": Kind.NORM, "rmsnorm": Kind.NORM, "ln": Kind.NORM,
-}  # fmt: skip
+BY_KIND = (*MATRIX_KINDS, Kind.SOFTMAX, Kind.NORM)
+"""Kinds whose dimensions say all: a row named as a framework names it prices every operator of the kind and shape."""
 
 Key = tuple[str, str, tuple[int, ...]]
 
@@ -72,17 +60,20 @@ class VendorTimes:
         return out
 
 
-def read_vendor(path: str | os.PathLike[str]) -> VendorTimes:
+def read_vendor(path: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> VendorTimes:
     """Read a vendor's operator times.
 
-    Columns: ``kind`` (or ``op``, ``operator``, ``name``), ``dtype``, the dims of the kind by name (``m``, ``n``, ``k``, ``batch``
-    ...) or ``signature``, and a time with its unit in the header (``latency_us``, ``time_ms``). Lines ``# key: value`` above
-    the header answer the questions of `CONTRACT`; those left open are noted.
+    Columns: ``kind`` (or ``op``, ``operator``, ``type``, ``name``), ``dtype``, the dims of the kind by name (``m``, ``n``, ``k``,
+    ``batch`` ..., see `workbench.operators.columns.ALIASES`) or ``signature``, and a time with its unit in the header
+    (``latency_us``, ``time_ms``). Lines ``# key: value`` above the header answer the questions of `CONTRACT`; those left open
+    are noted.
 
     Parameters
     ----------
     path : str or path
-        CSV file, UTF-8.
+        CSV (UTF-8), Excel or Parquet file.
+    columns : mapping of str to str, optional
+        Name in the file to the name it means, e.g. ``{"dauer": "time_us"}``.
 
     Returns
     -------
@@ -92,118 +83,54 @@ def read_vendor(path: str | os.PathLike[str]) -> VendorTimes:
     Raises
     ------
     InvalidSpec
-        Unknown column, no unit, a time that is not a positive number; file, line and column are named.
+        Misspelt column, no unit, a time that is not a positive number; file, line and column are named.
     UnreadableInput
-        The file cannot be read as text.
+        The file cannot be read.
     """
-    name = str(path)
-    try:
-        raw = read_small(path, "give a CSV file in UTF-8")
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableInput(name, f"cannot be read: {error}", "give a CSV file in UTF-8") from None
-    lines = text.splitlines()
-    comments = [(i, line) for i, line in enumerate(lines, 1) if line.lstrip().startswith("#")]
-    rows = list(csv.reader(io.StringIO("\n".join("" if line.lstrip().startswith("#") else line for line in lines))))
-    start = next((i for i, row in enumerate(rows) if any(cell.strip() for cell in row)), None)
-    if start is None:
-        raise InvalidSpec(f"{name}:1", "an empty vendor table", "add a header such as kind,dtype,m,n,k,latency_us and rows")
-    header = [cell.strip().lower() for cell in rows[start]]
-    columns = _columns(header, f"{name}:{start + 1}")
+    sheet = read_sheet(path).renamed(columns or {})
+    meaning = columns_of(sheet, needs_time=True)
+    where = f"{sheet.path}:{sheet.header_line}"
+    if meaning.label is None and "signature" not in meaning.at:
+        raise InvalidSpec(where, "no column says which operator a row is", "add kind, name or signature")
+    if "signature" not in meaning.at and "dtype" not in meaning.at:
+        raise InvalidSpec(where, "no dtype column", "add dtype (fp16, bf16, fp32 ...)")
     exact: dict[Key, float] = {}
     signed: dict[str, float] = {}
-    left_out = 0
-    for number, row in enumerate(rows[start + 1 :], start + 2):
-        if not any(cell.strip() for cell in row):
-            continue
-        if len(row) != len(header):
-            raise InvalidSpec(f"{name}:{number}", f"{len(row)} cells, but {len(header)} columns", "give one cell a column")
-        left_out += not _read_row(
-            dict(zip(header, (cell.strip() for cell in row), strict=True)), columns, f"{name}:{number}", exact, signed
-        )
-    notes = _notes(name, comments, left_out)
-    return VendorTimes(name, exact, signed, hashlib.sha256(raw).hexdigest()[:16], notes)
+    left_out = sum(not _read_row(sheet, meaning, row, exact, signed) for row in range(len(sheet.rows)))
+    notes = _notes(sheet.path, sheet.comments, left_out)
+    if meaning.unused:
+        text = f"no meaning is known of: {', '.join(meaning.unused)}"
+        notes += (Note("vendor-columns-not-used", sheet.path, len(meaning.unused), text, "rename them if they matter"),)
+    return VendorTimes(sheet.path, exact, signed, sheet.digest, notes)
 
 
-@dataclass(frozen=True)
-class _Columns:
-    time: str
-    factor: float
-    label: str | None
-    signature: str | None
-    dims: Mapping[str, str]  # dim name -> column
-
-
-def _columns(header: list[str], where: str) -> _Columns:
-    known = {name for names in DIMS.values() for name in names}
-    times = [name for name in header if TIME_COLUMN.match(name)]
-    bare = [name for name in header if name in ("latency", "time", "duration", "mean", "median")]
-    if not times:
-        if bare:
-            raise InvalidSpec(f"{where}: column {bare[0]!r}", "the time has no unit", f"name it {bare[0]}_us (or _ns, _ms, _s)")
-        raise InvalidSpec(where, "no column with a time", "add one with its unit, e.g. latency_us")
-    if len(times) > 1:
-        raise InvalidSpec(where, f"two columns with a time: {', '.join(times)}", "keep one")
-    if len(set(header)) < len(header):
-        raise InvalidSpec(where, "two columns of one name", "name every column once")
-    dims = {}
-    for name in header:
-        dim = ALIASES.get(name, name) if name not in known else name
-        if dim in known:
-            dims[dim] = name
-        elif name not in (*KEYS, *IGNORED, "dtype", *times):
-            near = difflib.get_close_matches(name, (*known, *KEYS, "dtype", "latency_us"), 1, 0.5)
-            raise InvalidSpec(
-                f"{where}: column {name!r}",
-                "unknown column",
-                f"did you mean {near[0]!r}?" if near else "drop it, or name a dim, kind, dtype",
-            )
-    label = next((key for key in KEYS[:-1] if key in header), None)
-    signature = "signature" if "signature" in header else None
-    if label is None and signature is None:
-        raise InvalidSpec(where, "no column says which operator a row is", "add kind, name or signature")
-    if label is not None and signature is None and "dtype" not in header:
-        raise InvalidSpec(where, "no dtype column", "add dtype (fp16, bf16, fp32 ...)")
-    unit = times[0].rpartition("_")[2]
-    return _Columns(times[0], units.parse(f"1 {unit}", "s"), label, signature, dims)
-
-
-def _read_row(cells: Mapping[str, str], columns: _Columns, where: str, exact: dict[Key, float], signed: dict[str, float]) -> bool:
+def _read_row(sheet: Sheet, columns: Columns, row: int, exact: dict[Key, float], signed: dict[str, float]) -> bool:
     """Add one row; False when it has no time or no shape."""
-    text = cells[columns.time]
-    if text.lower() in MISSING:
+    cells = sheet.rows[row]
+
+    def cell(name: str | None) -> str:
+        text = cells[columns.at[name]] if name is not None and name in columns.at else ""
+        return "" if text.lower() in MISSING else text
+
+    seconds = time_of(sheet, columns, row)
+    if math.isnan(seconds):
         return False
-    seconds = _number(text, f"{where}: column {columns.time!r}") * columns.factor
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise InvalidSpec(f"{where}: column {columns.time!r}", f"{text!r} is not a positive time", "mend the number, or write N/A")
-    if columns.signature and cells[columns.signature].lower() not in MISSING:
-        _put(signed, cells[columns.signature], seconds, where)
+    if text := cell("signature"):
+        _put(signed, text, seconds, sheet.where(row))
         return True
-    if columns.label is None or cells[columns.label].lower() in MISSING:
+    label = cell(columns.label).lower()
+    if not label:
         return False
-    label = cells[columns.label].lower()
-    try:
-        dtype = Dtype[cells["dtype"].upper()].name.lower() if cells["dtype"].lower() not in MISSING else "unknown"
-    except KeyError:
-        near = difflib.get_close_matches(cells["dtype"].upper(), Dtype.__members__, 1, 0.3)
-        hint = f"did you mean {near[0].lower()}?" if near else "use fp32, fp16, bf16 ..."
-        raise InvalidSpec(f"{where}: column 'dtype'", f"unknown dtype {cells['dtype']!r}", hint) from None
-    named = label.upper() in Kind.__members__
-    kind = Kind[label.upper()] if named else KIND_WORDS.get(label)
-    given = {
-        dim: _whole(cells[column], f"{where}: column {column!r}")
-        for dim, column in columns.dims.items()
-        if cells[column].lower() not in MISSING
-    }
-    candidates = [kind] if kind is not None else [k for k, names in DIMS.items() if names and set(given) <= set(names)]
+    dtype = dtype_of(sheet, columns, row)[0].name.lower()
+    found = word(label)
+    named = label.upper() in Kind.__members__ or (found is not None and found.kind in BY_KIND)
+    given = {name for name in columns.at if cell(name) and name not in SILENT and name not in LABELS and name != columns.time}
+    kinds = [found.kind] if found is not None else [kind for kind, names in DIMS.items() if names and given <= names_of(kind)]
     added = False
-    for candidate in candidates:
-        names = DIMS[candidate]
-        default = {"batch": 1, "groups": 1, "dilation_h": 1, "dilation_w": 1, "depth": 1, "t": 1} if candidate != Kind.RNN else {}
-        full = default | given
-        if names and all(dim in full for dim in names):
-            word = candidate.name.lower() if kind is not None else label
-            _put(exact, (word, dtype, tuple(full[dim] for dim in names)), seconds, where)
+    for kind in kinds:
+        dims = dims_of(sheet, columns, row, found if found is not None else Word(kind))
+        if not isinstance(dims, str):
+            _put(exact, (kind.name.lower() if named else label, dtype, dims), seconds, sheet.where(row))
             added = True
     return added
 
@@ -214,23 +141,9 @@ def _put(target: dict[Any, float], key: object, seconds: float, where: str) -> N
     target[key] = seconds
 
 
-def _number(text: str, where: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidSpec(where, f"{text!r} is not a number", "write a decimal number, or N/A") from None
-
-
-def _whole(text: str, where: str) -> int:
-    value = _number(text, where)
-    if not math.isfinite(value) or value != int(value) or value < 0:
-        raise InvalidSpec(where, f"{text!r} is not a count", "write a whole number")
-    return int(value)
-
-
-def _notes(name: str, comments: list[tuple[int, str]], left_out: int) -> tuple[Note, ...]:
+def _notes(name: str, comments: Sequence[str], left_out: int) -> tuple[Note, ...]:
     answered = {}
-    for _, line in comments:
+    for line in comments:
         key, colon, value = line.lstrip("# ").partition(":")
         if colon and value.strip():
             answered[key.strip().lower()] = value.strip()

@@ -22,8 +22,7 @@ MISS = 2.5
 def prediction_notes(prediction: Prediction) -> tuple[Note, ...]:
     """Return all notes of a prediction, each once."""
     workload = prediction.scenario.workload
-    vendor = prediction.scenario.vendor
-    notes = [*workload.trace.notes, *prediction.graph.notes, *(vendor.notes if vendor else ()), *_steps(prediction)]
+    notes = [*workload.trace.notes, *prediction.graph.notes, *_vendor(prediction), *_steps(prediction)]
     if prediction.scenario.npu is not None:
         notes += [
             *_source(prediction),
@@ -45,6 +44,17 @@ def _steps(prediction: Prediction) -> list[Note]:
         Note("outlier-step", f"step {numbers[i]}", 1, f"{steps[i] * 1e3:.3f} ms, {steps[i] / typical - 1:+.0%} from the median step")
         for i in far
     ]
+
+
+def _vendor(prediction: Prediction) -> list[Note]:
+    """Return the notes of the vendor's table, and whether it prices anything at all."""
+    vendor = prediction.scenario.vendor
+    if vendor is None:
+        return []
+    used = bool((prediction.cost.evidence == Evidence.VENDOR).any())
+    text = f"none of the table's {len(vendor)} usable rows names an operator of the recording: no vendor time is used"
+    fix = "compare kind or name, dtype and dims with the operator table (--json lists signatures)"
+    return [*vendor.notes, *([] if used else [Note("vendor-unmatched", vendor.path, len(vendor), text, fix)])]
 
 
 def _host_only(prediction: Prediction) -> list[Note]:

@@ -101,7 +101,7 @@ class Scenario:
         """Hex digest that changes when any input of the prediction changes."""
         parts = [
             self.workload.digest,
-            *(s.digest if s else "-" for s in (self.npu, self.source, self.vendor)),
+            *("-" if s is None else s.digest for s in (self.npu, self.source, self.vendor)),
             repr(self.host_factor),
             repr(self.anchored),
             repr(self.scale),
