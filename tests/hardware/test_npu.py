@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from workbench.errors import InvalidSpec, UnreadableInput
@@ -129,3 +131,11 @@ def test_changes_that_cannot_be_are_refused(changes, said):
 def test_get_names_the_nearest_path():
     with pytest.raises(InvalidSpec, match=r"memory\.hbm\.bandwidth"):
         load_npu("npu-x").get("memory.hbm.bandwith")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"memory.hbm.bandwidth": "1e-300 B/s"}, {"clock": "1e30 Hz"}, {"cores": 1e300}, {"vector.lanes": math.nan}]
+)
+def test_figures_whose_quotients_would_not_be_finite_are_refused(changes):
+    with pytest.raises(InvalidSpec, match="out of range"):
+        load_npu("npu-x").with_(changes)
