@@ -74,6 +74,9 @@ def test_unknown_names_list_the_nearest():
     with pytest.raises(InvalidSpec) as error:
         load_npu("a100-smx4-80gb")
     assert "a100-sxm4-80gb" in error.value.fix
+    with pytest.raises(InvalidSpec) as error:
+        load_npu("A100")
+    assert "a100-sxm4-80gb" in error.value.fix, "a beginning names its cards, not those that look alike (a10, a40)"
     with pytest.raises(UnreadableInput):
         load_npu("nowhere/card.yaml")
 

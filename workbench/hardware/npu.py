@@ -61,7 +61,8 @@ def load_npu(name_or_path: str | os.PathLike[str]) -> NpuSpec:
         except UnicodeDecodeError as error:
             raise UnreadableInput(text, f"cannot be read: {error}", fix) from None
         return read_yaml(content, text)
-    near = difflib.get_close_matches(text.lower(), catalogue(), 3, 0.3)
+    begun = [name for name in catalogue() if text and name.startswith(text.lower())]
+    near = begun or difflib.get_close_matches(text.lower(), catalogue(), 3, 0.3)
     hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(catalogue())}"
     raise InvalidSpec(repr(text[:100]), "no card of this name", f"{hint}; or give the path of a YAML description")
 
