@@ -192,3 +192,11 @@ def test_vendor_times_do_not_move_with_the_card_and_a_note_says_so(scenario, tmp
     given = replace(scenario, vendor=read_vendor(path))
     assert "[vendor-fixed]" in sweep(given, {HBM: ["1 TB/s", "2 TB/s"]}, progress=False).attrs["notes"]
     assert "[vendor-fixed]" not in sweep(given, {"host_factor": [1.0, 0.5]}, progress=False).attrs["notes"]
+
+
+def test_progress_is_reported_and_changes_nothing(scenario):
+    """40 cells in blocks of 16: the reports count up to all of them, and every number is that of the sweep without reports."""
+    axes, said = {HBM: linspace("0.8 TB/s", "6.4 TB/s", 40)}, []
+    reported = sweep(scenario, axes, progress=lambda done, whole: said.append((done, whole)))
+    assert said == [(0, 40), (16, 40), (32, 40), (40, 40)]
+    xr.testing.assert_identical(reported, sweep(scenario, axes, progress=False))

@@ -43,7 +43,7 @@ class Roofline:
         plot = figure(
             x_axis_type="log", y_axis_type="log", sizing_mode="stretch_both", min_height=240, tools="pan,wheel_zoom,box_zoom,reset,tap",
             active_scroll=None, x_axis_label="intensity [FLOP/B]", y_axis_label="rate [FLOP/s]", toolbar_location="right",
-            min_border_right=6,            x_range=Range1d(0.1, 1e4), y_range=Range1d(1e9, 1e15), output_backend="canvas",
+            min_border_right=6, x_range=Range1d(0.1, 1e4), y_range=Range1d(1e9, 1e15), output_backend="canvas",
         )  # fmt: skip
         plot.multi_line("xs", "ys", source=self.roofs, line_color="#7A7F87", line_width=1.6)
         plot.text(
@@ -92,8 +92,10 @@ class Roofline:
         columns = point_columns(prediction, level, self.session.dark)
         lines = roof_columns(prediction, level)
         self.points.data = {key: columns[key] for key in self.points.data}
-        self.roofs.data = {key: lines[key] for key in ("xs", "ys", "name")}
-        self.words.data = {key: lines[key] for key in ("label_x", "label_y", "text", "offset")}
+        for source in (self.roofs, self.words):
+            wanted = {key: lines[key] for key in source.data}
+            if wanted != source.data:  # most moves leave the roofs where they are
+                source.data = wanted
         self._fit(extent(prediction), np.asarray(columns["y"], dtype=float), [y for ys in lines["ys"] for y in ys])
         self._name_levels()
         self._select()

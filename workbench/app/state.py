@@ -15,12 +15,12 @@ from workbench.app.shelf import Shelf
 from workbench.cost.vendor import VendorTimes
 from workbench.errors import InvalidSpec, Refused, WorkbenchError
 from workbench.hardware.npu import Field, NpuSpec, load_npu
-from workbench.study.predict import predict
+from workbench.study.predict import predict, with_source
 from workbench.study.prediction import Prediction
 from workbench.study.scenario import Scenario
 from workbench.study.workload import Workload
 from workbench.units import format as exact
-from workbench.view.timeline import Lanes, Names, lanes_of, names_of, typical_step
+from workbench.view.timeline import Lanes, Layout, Names, lanes_of, layout_of, names_of, typical_step
 
 AS_RECORDED = "as recorded"
 """Name of the choice to replay without a card."""
@@ -51,21 +51,19 @@ class Answer:
     prediction: Prediction
     lanes: Lanes
     step: int  # -1: all
-
-    @cached_property
-    def names(self) -> Names:
-        """Names of the nodes."""
-        return names_of(self.prediction)
+    layout: Layout
+    names: Names
 
 
-def answer(question: Question) -> Answer:
-    """Predict and lay out; runs in the background."""
+def answer(question: Question, last: Answer | None = None) -> Answer:
+    """Predict and lay out; what an earlier answer about the same recording laid out is used again. Runs in the background."""
     prediction = predict(question.scenario)
     step = typical_step(prediction) if question.step == -1 else question.step
     shown = step if 0 <= step < len(prediction.graph.step_numbers) else None
-    made = Answer(prediction, lanes_of(prediction, shown), -1 if shown is None else shown)
-    _ = made.names
-    return made
+    known = last if last is not None and last.prediction.graph is prediction.graph else None
+    layout = known.layout if known is not None and known.layout.step == shown else layout_of(prediction, shown)
+    names = known.names if known is not None else names_of(prediction)
+    return Answer(prediction, lanes_of(prediction, shown, layout), -1 if shown is None else shown, layout, names)
 
 
 def parse_edits(text: str) -> dict[str, str]:
@@ -151,11 +149,14 @@ class Session(param.Parameterized):
     ) -> None:
         super().__init__()
         self.shelf, self.executor, self.deliver, self.complain = shelf, executor, deliver, complain
-        self._predictions: Latest[Question, Answer] = Latest(answer, self._show, executor, deliver)
+        self._predictions: Latest[Question, Answer] = Latest(
+            lambda question: answer(question, self.answer), self._show, executor, deliver
+        )
         self._openings: Latest[Opened, Workload] = Latest(
             lambda asked: shelf.open(asked.paths, asked.salvage), self._opened, executor, deliver
         )
         self._cards: dict[str, Card] = {}
+        self._source: NpuSpec | None = None
         self.respec()
 
     @param.depends("npu", "edits", watch=True)
@@ -230,6 +231,8 @@ class Session(param.Parameterized):
         if outcome.error is not None:
             self.complain(outcome.error)
             return
+        assert outcome.answer is not None
+        self._source = with_source(Scenario(outcome.answer)).source  # once, not at every move
         self.param.update(step=-1, selected=-1, workload=outcome.answer, trace=name if name in self.shelf.samples() else "")
 
     @param.depends("workload", "spec", "vendor", "host_factor", "anchored", "step", watch=True)
@@ -238,7 +241,9 @@ class Session(param.Parameterized):
         if self.workload is None:
             self.link = self.edits
             return
-        scenario = Scenario(self.workload, npu=self.spec, vendor=self.vendor, host_factor=self.host_factor, anchored=self.anchored)
+        scenario = Scenario(
+            self.workload, npu=self.spec, source=self._source, vendor=self.vendor, host_factor=self.host_factor, anchored=self.anchored
+        )
         self._predictions.ask(Question(scenario, self.step))
 
     def scenario(self) -> Scenario | None:

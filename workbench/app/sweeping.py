@@ -191,13 +191,13 @@ class SweepPlot:
         """Mark the chosen value at its predicted step time."""
         answer, field = self.session.answer, self._chosen()
         spec = answer.prediction.scenario.npu if answer is not None else None
-        now = next((f for f in spec.fields() if f.path == field.path), None) if spec is not None and field is not None else None
-        if now is None or answer is None:
+        if answer is None or spec is None or field is None:
             self.mark.data = {"x": [], "y": [], "words": []}
             return
         step = answer.prediction.step_time_s
-        self._fit(now.value, step)
-        self.mark.data = {"x": [now.value], "y": [step], "words": [quantity(step, "s")]}
+        value = float(spec.get(field.path))
+        self._fit(value, step)
+        self.mark.data = {"x": [value], "y": [step], "words": [quantity(step, "s")]}
 
     def _fit(self, x: float, step: float) -> None:
         """Make room for the curve, its interval and the chosen point."""
@@ -205,7 +205,8 @@ class SweepPlot:
         xs, lows, highs = ([*map(float, columns[key]), value] for key, value in (("x", x), ("low", step), ("high", step)))
         for axis, low, high, part in ((self.figure.x_range, min(xs), max(xs), 0.03), (self.figure.y_range, min(lows), max(highs), 0.12)):
             margin = max(part * (high - low), 0.02 * abs(high)) or 1.0
-            axis.update(start=low - margin, end=high + margin)
+            if not axis.start <= low <= high <= axis.end or high - low < 0.5 * (axis.end - axis.start):  # else the plot stays as it is
+                axis.update(start=low - margin, end=high + margin)
 
     def _picked(self, _name: str, _old: list[int], new: list[int]) -> None:
         if not new:

@@ -25,24 +25,27 @@ def compare(base: Prediction, candidate: Prediction) -> xr.Dataset:
     Dataset
         Dimension ``signature`` (union of both, largest change first) with base_s, candidate_s and delta_s over the
         recording [s] (nan where an operator occurs on one side only), base_bound and candidate_bound; dimension
-        ``part`` with base_part_s and candidate_part_s, the mean account of the steps that count [s]; scalars base_step_s,
-        candidate_step_s and speedup.
+        ``part`` with base_part_s, candidate_part_s and delta_part_s, the mean account of the steps that count [s]; scalars
+        base_step_s, candidate_step_s, delta_step_s and speedup.
     """
     left, right = _totals(base), _totals(candidate)
     names = np.array(sorted(left.keys() | right.keys()), dtype=object)
     first = np.array([left.get(n, (np.nan, ""))[0] for n in names])
     second = np.array([right.get(n, (np.nan, ""))[0] for n in names])
     delta = second - first
+    parts = _parts(base), _parts(candidate)
     data = {
         "base_s": ("signature", first, {"units": "s"}),
         "candidate_s": ("signature", second, {"units": "s"}),
         "delta_s": ("signature", delta, {"units": "s"}),
         "base_bound": ("signature", np.array([left.get(n, (0, ""))[1] for n in names], dtype=object)),
         "candidate_bound": ("signature", np.array([right.get(n, (0, ""))[1] for n in names], dtype=object)),
-        "base_part_s": ("part", _parts(base), {"units": "s"}),
-        "candidate_part_s": ("part", _parts(candidate), {"units": "s"}),
+        "base_part_s": ("part", parts[0], {"units": "s"}),
+        "candidate_part_s": ("part", parts[1], {"units": "s"}),
+        "delta_part_s": ("part", parts[1] - parts[0], {"units": "s"}),
         "base_step_s": ((), base.step_time_s, {"units": "s"}),
         "candidate_step_s": ((), candidate.step_time_s, {"units": "s"}),
+        "delta_step_s": ((), candidate.step_time_s - base.step_time_s, {"units": "s"}),
         "speedup": ((), base.step_time_s / candidate.step_time_s if candidate.step_time_s > 0 else np.nan),
     }
     out = xr.Dataset(data, coords={"signature": names, "part": [name.removesuffix("_s") for name in ACCOUNT]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,6 +26,8 @@ from workbench.study.workload import Workload
 BUDGET = "2 GB"
 BLOCK_BYTES = 64e6
 """Most bytes [B] of operator costs alive at once."""
+REPORTS = 20
+"""Reports of progress a sweep gives at least, where it has enough cells."""
 COST_BYTES = 8 * (4 + len(Bound) + 3)  # of one operator in one cell
 
 
@@ -35,7 +37,7 @@ def sweep(
     *,
     constraints: Constraints | None = None,
     budget: str | float = BUDGET,
-    progress: bool = True,
+    progress: bool | Callable[[int, int], None] = True,
     accounts: bool = False,
 ) -> xr.Dataset:
     """Predict the step in every cell of a parameter space.
@@ -51,8 +53,8 @@ def sweep(
         Cells in which a function of fields (see `tied`) returns false are invalid with the text as reason.
     budget : str or float
         Most bytes [B] of operator times (cells x operators x 8); larger spaces are refused before anything is made.
-    progress : bool
-        Show a bar on a terminal.
+    progress : bool or callable
+        Show a bar on a terminal; a function is called with the cells done and their number, at the begin and after every block.
     accounts : bool
         Also account for every cell's time (one timeline a cell: slower).
 
@@ -69,7 +71,7 @@ def sweep(
     Refused
         Unknown fields, spaces above the budget, recordings without work.
     """
-    limit = units.parse(budget, "B", "budget") if isinstance(budget, str) else float(budget)
+    limit = units.parse(budget, "B", "budget") if isinstance(budget, str) else budget
     counts = sizes(axes)
     scenario = with_source(scenario)
     check_size(counts, _operators(scenario, axes), limit)
@@ -120,7 +122,9 @@ def _blocks(cells: int, operators: int) -> Iterator[range]:
     return (range(first, min(first + size, cells)) for first in range(0, cells, size))
 
 
-def _track(blocks: list[range], progress: bool) -> Iterable[range]:
+def _track(blocks: list[range], progress: bool | Callable[[int, int], None]) -> Iterable[range]:
+    if callable(progress):
+        return _reported(blocks, progress)
     if not progress or len(blocks) < 2:
         return blocks
     from rich.console import Console
@@ -128,6 +132,18 @@ def _track(blocks: list[range], progress: bool) -> Iterable[range]:
 
     console = Console(stderr=True)
     return track(blocks, description="sweep", console=console, transient=True, disable=not console.is_terminal)
+
+
+def _reported(blocks: list[range], report: Callable[[int, int], None]) -> Iterator[range]:
+    """Yield the blocks, in parts of them where there are few, and say after each how many cells are done."""
+    whole = blocks[-1].stop if blocks else 0
+    size = max(16, whole // REPORTS)
+    report(0, whole)
+    for block in blocks:
+        for first in range(block.start, block.stop, size):
+            part = range(first, min(first + size, block.stop))
+            yield part
+            report(part.stop, whole)
 
 
 def _groups(space: Space, cells: Cells, block: range) -> list[_Group]:

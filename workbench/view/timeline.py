@@ -42,7 +42,46 @@ class Lanes:
         return float(self.finish.max()) if len(self.finish) else 1.0
 
 
-def lanes_of(prediction: Prediction, step: int | None = None) -> Lanes:
+@dataclass(frozen=True)
+class Layout:
+    """The measured half of `Lanes`, which every prediction of a recording shares; lane r owns rows ``ptr[r]:ptr[r + 1]``."""
+
+    graph: Graph
+    step: int | None
+    resources: tuple[str, ...]
+    is_device: np.ndarray  # bool [R]
+    ptr: np.ndarray  # int64 [R + 1]
+    node: np.ndarray  # int32 [N], sorted by lane and measured start
+    start: np.ndarray  # float64 [N] [s]
+    finish: np.ndarray  # float64 [N] [s]
+    critical: np.ndarray  # bool [N]
+    look: np.ndarray  # uint8 [V], Look
+
+
+def layout_of(prediction: Prediction, step: int | None = None) -> Layout:
+    """Lay the measured timeline out: devices first, resources with nothing to show left out (arguments as in `lanes_of`)."""
+    graph = prediction.graph
+    hidden = np.zeros(max(NodeKind) + 1, dtype=bool)
+    hidden[list(_MARKS)] = True
+    shown = ~hidden[graph.kind]
+    if step is not None:
+        shown &= graph.step == step
+    nodes = np.flatnonzero(shown)
+    used = np.flatnonzero(np.bincount(graph.resource[nodes], minlength=len(graph.resources)))
+    used = used[np.argsort(~graph.resource_is_device[used], kind="stable")]
+    rank = np.zeros(len(graph.resources), dtype=np.int64)
+    rank[used] = np.arange(len(used))
+    start, finish, critical = _side(graph, prediction.measured_timeline, nodes, step)
+    lane = rank[graph.resource[nodes]]
+    order = np.lexsort((start, lane))
+    ptr = np.searchsorted(lane[order], np.arange(len(used) + 1)).astype(np.int64)
+    return Layout(
+        graph, step, tuple(graph.resources[r] for r in used), graph.resource_is_device[used], ptr, nodes[order].astype(np.int32),
+        start[order], finish[order], critical[order], looks(graph, prediction.table),
+    )  # fmt: skip
+
+
+def lanes_of(prediction: Prediction, step: int | None = None, layout: Layout | None = None) -> Lanes:
     """Lay the measured and the predicted timeline out in lanes.
 
     Parameters
@@ -50,35 +89,49 @@ def lanes_of(prediction: Prediction, step: int | None = None) -> Lanes:
     prediction : Prediction
     step : int or None
         Index of the step to show, both timelines starting at its begin; None shows the whole recording.
+    layout : Layout, optional
+        Of another prediction of the same recording, to be used again.
 
     Returns
     -------
     Lanes
         Resources with nothing to show are left out; devices come first.
     """
-    graph = prediction.graph
-    shown = ~np.isin(graph.kind, _MARKS)
-    if step is not None:
-        shown &= graph.step == step
-    nodes = np.flatnonzero(shown)
-    used = np.unique(graph.resource[nodes])
-    used = used[np.argsort(~graph.resource_is_device[used], kind="stable")]
-    rank = np.zeros(len(graph.resources), dtype=np.int64)
-    rank[used] = np.arange(len(used))
-    parts = [_side(graph, timeline, nodes, step) for timeline in (prediction.measured_timeline, prediction.timeline)]
-    start, finish, critical = (np.concatenate(column) for column in zip(*parts, strict=True))
-    lane = np.concatenate([2 * rank[graph.resource[nodes]] + side for side in (0, 1)])
-    order = np.lexsort((start, lane))
-    ptr = np.searchsorted(lane[order], np.arange(2 * len(used) + 1)).astype(np.int64)
-    both = np.concatenate([nodes, nodes]).astype(np.int32)
-    place = np.full((len(graph), 2), -1, dtype=np.int32)
-    side = (np.arange(len(both)) >= len(nodes)).astype(np.int64)
-    place[both[order], side[order]] = np.arange(len(both))
-    reach = np.empty(len(both))
-    kernels.running_max(ptr, finish[order], reach)
-    look = looks(graph, prediction.table)[both[order]]
-    names = tuple(graph.resources[r] for r in used)
-    return Lanes(names, graph.resource_is_device[used], ptr, start[order], finish[order], reach, look, critical[order], both[order], place)
+    base = layout if layout is not None and layout.graph is prediction.graph and layout.step == step else layout_of(prediction, step)
+    node = _by_start(base, prediction.timeline.start_s)
+    start, finish, critical = _side(base.graph, prediction.timeline, node, step)
+    rows, count = len(node), len(base.resources)
+    sizes = np.repeat(np.diff(base.ptr), 2)
+    ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    lane = np.repeat(np.arange(count), np.diff(base.ptr))
+    at = np.arange(rows) + base.ptr[lane]  # of the measured interval: those of earlier lanes lie twice before it
+    other = at + np.diff(base.ptr)[lane]
+
+    def woven(measured: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        out = np.empty(2 * rows, dtype=measured.dtype)
+        out[at], out[other] = measured, predicted
+        return out
+
+    place = np.full((len(base.graph), 2), -1, dtype=np.int32)
+    place[base.node, 0], place[node, 1] = at, other
+    both, ends = woven(base.node, node), woven(base.finish, finish)
+    reach = np.empty(2 * rows)
+    kernels.running_max(ptr, ends, reach)
+    return Lanes(
+        base.resources, base.is_device, ptr, woven(base.start, start), ends, reach, base.look[both], woven(base.critical, critical),
+        both, place,
+    )  # fmt: skip
+
+
+def _by_start(base: Layout, start_s: np.ndarray) -> np.ndarray:
+    """Return the nodes of a layout sorted by lane and start; most lanes keep the measured order, so only the others are sorted."""
+    node = base.node.copy()
+    begin = start_s[node]
+    falls = np.flatnonzero(begin[1:] < begin[:-1])
+    for lane in np.unique(np.searchsorted(base.ptr, falls, side="right") - 1):
+        low, high = base.ptr[lane], base.ptr[lane + 1]
+        node[low:high] = node[low:high][np.argsort(begin[low:high], kind="stable")]
+    return node
 
 
 def _side(graph: Graph, timeline: Timeline, nodes: np.ndarray, step: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
