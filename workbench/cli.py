@@ -15,7 +15,7 @@ import click
 
 from workbench import __version__
 from workbench.cli_operators import calibrate, estimate
-from workbench.cli_output import WIDTH, show, writable
+from workbench.cli_output import WIDTH, pairs, show, writable
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def _scenario_options(command: F) -> F:
         click.option("--npu", metavar="NAME_OR_FILE", help="Candidate card: a catalogue name or a YAML description."),
         click.option("--source", metavar="NAME", help="Card the trace was recorded on, where it is not recognised."),
         click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: memory.hbm.bandwidth="3.2 TB/s".'),
-        click.option("--vendor", metavar="CSV", help="A vendor's operator times; they take precedence over every model."),
+        click.option("--vendor", metavar="FILE", help="A vendor's operator times (CSV, Excel, Parquet); they take precedence."),
+        click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us."),
         click.option("--host-factor", type=float, callback=_factor, help="Host work takes this many times as long (default 1)."),
         click.option("--anchored", is_flag=True, help="Scale the recording by the ratio of models instead of using the model alone."),
         click.option(
@@ -258,7 +259,7 @@ def _each(paths: Sequence[str], salvage: bool) -> Iterable[tuple[str, Trace]]:
 
 
 def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Sequence[str], vendor: str | None,
-              host_factor: float | None, anchored: bool, scale: Sequence[str]) -> Scenario:  # fmt: skip
+              vendor_columns: Sequence[str], host_factor: float | None, anchored: bool, scale: Sequence[str]) -> Scenario:  # fmt: skip
     """Make the scenario the options describe."""
     from workbench.cost.vendor import read_vendor
     from workbench.hardware.npu import load_npu
@@ -270,7 +271,7 @@ def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Seque
         Workload(trace),
         npu=load_npu(npu) if npu else None,
         source=load_npu(source) if source else None,
-        vendor=read_vendor(vendor) if vendor else None,
+        vendor=read_vendor(vendor, pairs(vendor_columns, "--vendor-columns")) if vendor else None,
         host_factor=1.0 if host_factor is None else host_factor,
         anchored=anchored,
         scale=tuple(parse_scale(text) for text in scale),

@@ -110,6 +110,24 @@ def test_refusals(ops, capsys, options, code, text):
     assert text in line
 
 
+def test_a_vendors_table_under_other_names(tmp_path, capsys):
+    """Stated, between and beyond; what matches nothing is listed."""
+    ops, vendor = tmp_path / "ops.csv", tmp_path / "vendor.csv"
+    ops.write_text("op,dtype,M,N,K\n" + "".join(f"gemm,bf16,{m},512,512\n" for m in (128, 192, 256, 8192)))
+    vendor.write_text(
+        "what;type;M;N;K;dauer\n" + "".join(f"MatMulV2;half;{m};512;512;{m / 20}\n".replace("half", "bf16") for m in (128, 256, 300))
+    )
+    names = "what=op,type=dtype,dauer=time_us"
+    document = json.loads(said(capsys, "estimate", "--npu", "npu-x", ops, "--vendor", vendor, "--vendor-columns", names, "--json"))
+    assert [row["evidence"] for row in document["operators"]] == ["vendor", "interpolated", "vendor", "model"]
+    assert document["operators"][1]["seconds"] == pytest.approx(192 / 20 * 1e-6)
+    assert document["operators"][1]["stack"] is None  # no model of a stated time
+    assert sum(document["evidence_share"].values()) == pytest.approx(1)
+    [note] = [note for note in document["notes"] if note["code"] == "vendor-rows-unmatched"]
+    assert note["count"] == 1
+    assert "300" in note["text"]
+
+
 def measured(path, device: str = "X", scalars=(0.71, 0.63, 5e-6), noise: float = 0.05) -> None:
     """Write products whose times are the model's with known scalars, blurred by a known noise."""
     random = np.random.default_rng(3)

@@ -45,7 +45,7 @@ def test_schemas_are_schemas_and_refuse_other_documents(name):
 
 def test_an_unknown_schema_is_refused_with_the_known_ones():
     with pytest.raises(Refused, match="inspect, predict, sweep, check"):
-        schema("estimate")
+        schema("guess")
 
 
 def test_a_prediction_document(prediction):

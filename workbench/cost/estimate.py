@@ -9,6 +9,7 @@ import numpy as np
 from workbench.cost import attention, convolution, matrix, vector
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.errors import relative_error
+from workbench.cost.interpolate import BEYOND, REACH, between
 from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards, dtype_name, pack
 from workbench.cost.scale import scaled_measurement
@@ -94,7 +95,7 @@ def estimate(
         note_code[rest] = len(reasons)
         reasons.append(why)
     if vendor is not None:
-        _stated(table, vendor, (seconds, low, high), evidence, note_code)
+        _stated(table, vendor, (seconds, low, high), evidence, note_code, reasons)
     bound = _bound(priced.resource, evidence, collective)
     out = (seconds, low, high, priced.resource, priced.level, bound, evidence, note_code)
     for array in out:
@@ -103,14 +104,32 @@ def estimate(
 
 
 def _stated(
-    table: OpTable, vendor: VendorTimes, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], evidence: np.ndarray, note_code: np.ndarray
+    table: OpTable,
+    vendor: VendorTimes,
+    arrays: tuple[np.ndarray, np.ndarray, np.ndarray],
+    evidence: np.ndarray,
+    note_code: np.ndarray,
+    reasons: list[str],
 ) -> None:
-    """Put a vendor's times in place of nominal, low and high seconds."""
+    """Put a vendor's times in place of nominal, low and high seconds: stated, else interpolated, else (without a model) extrapolated."""
     stated = vendor.lookup(table)
     rows = ~np.isnan(stated)
     for array in arrays:
         array[rows] = stated[rows, None]
     evidence[rows], note_code[rows] = Evidence.VENDOR, 0
+    rest = np.flatnonzero(~rows)
+    found = between(vendor, table, rest)
+    use = ~np.isnan(found.seconds) & (~found.beyond | (evidence[rest] != Evidence.MODEL))
+    for array, factor in zip(arrays, (1.0, 1.0 / (1.0 + found.error), 1.0 + found.error), strict=True):
+        array[rest[use]] = (found.seconds * factor)[use, None]
+    for beyond, which, text in (
+        (False, Evidence.INTERPOLATED, f"between the vendor's times of {REACH:g} times smaller to larger operators of its kind and dtype"),
+        (True, Evidence.EXTRAPOLATED, f"beyond the vendor's times, by at most a factor {BEYOND:g} in work"),
+    ):
+        chosen = rest[use & (found.beyond == beyond)]
+        if len(chosen):
+            evidence[chosen], note_code[chosen] = which, len(reasons)
+            reasons.append(text)
 
 
 def dtype_names(table: OpTable) -> tuple[str, ...]:

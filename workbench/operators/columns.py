@@ -18,6 +18,7 @@ from workbench.operators.table import DIMS, Dtype, Kind
 from workbench.operators.words import Word, element_type, word
 
 TIME = re.compile(r"(?:latency|time|duration|mean|median)\W?_?\(?(ns|us|ms|s)\)?\Z")
+LONGEST_S = 1e6  # [s]; longer is no operator, and sums of it may overflow
 BARE_TIMES = ("latency", "time", "duration")
 LABELS = ("kind", "op", "operator", "type", "name")
 TITLES = ("layer", "case", "name", "operator", "op", "kind", "type")
@@ -95,8 +96,10 @@ def columns_of(sheet: Sheet, needs_time: bool = False) -> Columns:
         raise InvalidSpec(f"{where}: column {twice!r}", "two columns of one name", "name every column once")
     unused = [name for name in names if name not in KNOWN and name not in times]
     for name in unused:
-        near = difflib.get_close_matches(name, sorted((KNOWN | {"latency_us"}) - set(names)), 1, 0.8)
-        if near and (len(name) > 3 or name in ("mm", "nn", "kk")):
+        missing = (KNOWN | {"latency_us"}) - set(names)
+        doubled = len(name) == 2 and name[0] == name[1] and name[0] in missing
+        near = [name[0]] if doubled else difflib.get_close_matches(name, sorted(missing), 1, 0.8) if len(name) > 3 else []
+        if near:
             raise InvalidSpec(f"{where}: column {name!r}", "unknown column", f"did you mean {near[0]!r}? (or give it a name of its own)")
     unit = TIME.match(times[0]).group(1) if times else ""  # type: ignore[union-attr]
     at = {name: index for index, name in enumerate(names)}
@@ -147,26 +150,12 @@ def listed(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UNKN
     if found is None:
         named = cell(columns.label)
         return LeftOut(row, title, f"no rule knows the operator {named!r}" if named else "nothing says which operator it is")
-    dtype, lost = default, ""
-    if text := cell("dtype"):
-        known = element_type(text)
-        if known is None:
-            near = difflib.get_close_matches(text.upper(), Dtype.__members__, 1, 0.3)
-            raise InvalidSpec(
-                sheet.where(row, "dtype"),
-                f"unknown dtype {text!r}",
-                f"did you mean {near[0].lower()}?" if near else "use fp32, fp16, bf16 ...",
-            )
-        dtype, lost = known
-    seconds = math.nan
-    if columns.time is not None and (text := cell(columns.time)):
-        seconds = number(text, sheet.where(row, columns.time)) * columns.factor
-        if not (math.isfinite(seconds) and seconds > 0):
-            raise InvalidSpec(sheet.where(row, columns.time), f"{text!r} is not a positive time", "mend the number, or write N/A")
-    dims = _dims(sheet, columns, row, found)
+    dtype, lost = dtype_of(sheet, columns, row, default)
+    seconds = time_of(sheet, columns, row)
+    dims = dims_of(sheet, columns, row, found)
     if isinstance(dims, str) and found.kind in PRODUCT_LIKE and all(cell(name) for name in "mnk"):
         found = Word(Kind.BATCHED_GEMM)  # a convolution stated as the products it comes to
-        dims = _dims(sheet, columns, row, found)
+        dims = dims_of(sheet, columns, row, found)
     if isinstance(dims, str):
         return LeftOut(row, title, dims)
     times = whole(cell("count"), sheet.where(row, "count")) if cell("count") else 1
@@ -182,7 +171,49 @@ def _meaning(label: str, columns: Columns) -> Word | None:
     return None
 
 
-def _dims(sheet: Sheet, columns: Columns, row: int, found: Word) -> Dims | str:
+def dtype_of(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UNKNOWN) -> tuple[Dtype, str]:
+    """Return the element type of a row and what its translation loses.
+
+    Raises
+    ------
+    InvalidSpec
+        An unknown one.
+    """
+    text = sheet.rows[row][columns.at["dtype"]] if "dtype" in columns.at else ""
+    if text.lower() in MISSING:
+        return default, ""
+    known = element_type(text)
+    if known is None:
+        near = difflib.get_close_matches(text.upper(), Dtype.__members__, 1, 0.3)
+        hint = f"did you mean {near[0].lower()}?" if near else "use fp32, fp16, bf16 ..."
+        raise InvalidSpec(sheet.where(row, "dtype"), f"unknown dtype {text!r}", hint)
+    return known
+
+
+def time_of(sheet: Sheet, columns: Columns, row: int) -> float:
+    """Return the time of a row [s], nan where there is none.
+
+    Raises
+    ------
+    InvalidSpec
+        Not a positive number.
+    """
+    text = sheet.rows[row][columns.at[columns.time]] if columns.time is not None else ""
+    if columns.time is None or text.lower() in MISSING:
+        return math.nan
+    where = sheet.where(row, columns.time)
+    seconds = number(text, where) * columns.factor
+    if not 0 < seconds <= LONGEST_S:
+        raise InvalidSpec(where, f"{text!r} is not a positive time an operator can take", "mend the number, or write N/A")
+    return seconds
+
+
+def names_of(kind: Kind) -> set[str]:
+    """Return the column names that may give a dimension of a kind."""
+    return {name for names in ALIASES[kind].values() for name in names}
+
+
+def dims_of(sheet: Sheet, columns: Columns, row: int, found: Word) -> Dims | str:
     """Return the dimensions, or which one is missing."""
     kind, cells = found.kind, sheet.rows[row]
     given: dict[str, int] = {}

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+from workbench.data import read_small
 from workbench.errors import InvalidSpec, UnreadableInput
 
-MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 30  # of an unpacked workbook
 MOST_COLUMNS = 16384  # of an Excel sheet
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _CELL = re.compile(r"([A-Z]+)(\d+)")
@@ -111,12 +112,7 @@ def read_sheet(path: str | os.PathLike[str]) -> Sheet:
         An empty table, or a row with more or fewer cells than the header.
     """
     name = str(path)
-    try:
-        if Path(path).stat().st_size > MOST_BYTES:
-            raise UnreadableInput(name, "larger than 1 GiB", "give a table of operators")
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise UnreadableInput(name, f"cannot be read: {error.strerror or error}", "give a CSV, Excel or Parquet file") from None
+    raw = read_small(path, "give a CSV, Excel or Parquet file")
     suffix = Path(path).suffix.lower()
     comments: tuple[str, ...] = ()
     if suffix in (".xlsx", ".xlsm") or raw.startswith(b"PK\x03\x04"):

@@ -78,7 +78,8 @@ def calibrate_card(operators: Operators, spec: NpuSpec, *, copies: float = np.in
             notes.append(Note("dtype-not-fitted", operators.sheet.path, len(rows), f"{why} {dtype}", f"give at least {FEWEST} products"))
             continue
         products = _products(operators, rows, copies)
-        fitted[dtype], figures = _fit(spec, dtype, products, f"{Path(operators.sheet.path).name}, digest {operators.sheet.digest}; five-fold by shape")
+        source = f"{Path(operators.sheet.path).name}, digest {operators.sheet.digest}; five-fold by shape"
+        fitted[dtype], figures = _fit(spec, dtype, products, source)
         fits.append(figures)
     if not fits:
         raise Refused(operators.sheet.path, "no dtype has enough measured matrix products", f"give at least {FEWEST} GEMM rows with a time")

@@ -17,7 +17,7 @@ from workbench.study.workload import Workload
 from workbench.trace.open import open_trace
 
 GZIP = b"\x1f\x8b"
-SUFFIXES = {".yaml": "npu", ".yml": "npu", ".csv": "vendor", ".tsv": "vendor", ".json": "trace"}
+SUFFIXES = {".yaml": "npu", ".yml": "npu", ".csv": "vendor", ".tsv": "vendor", ".xlsx": "vendor", ".parquet": "vendor", ".json": "trace"}
 Finding = tuple[str | None, str, tuple[Note, ...]]
 
 

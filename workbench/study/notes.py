@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.cost.cost import Evidence
+from workbench.cost.interpolate import unmatched_notes
 from workbench.errors import Note
 from workbench.graph.graph import DEVICE_KINDS
 from workbench.operators.table import COLLECTIVES, Dtype
@@ -51,10 +52,11 @@ def _vendor(prediction: Prediction) -> list[Note]:
     vendor = prediction.scenario.vendor
     if vendor is None:
         return []
-    used = bool((prediction.cost.evidence == Evidence.VENDOR).any())
+    used = bool(np.isin(prediction.cost.evidence, (Evidence.VENDOR, Evidence.INTERPOLATED, Evidence.EXTRAPOLATED)).any())
+    rest = unmatched_notes(vendor, prediction.table) if used else ()
     text = f"none of the table's {len(vendor)} usable rows names an operator of the recording: no vendor time is used"
     fix = "compare kind or name, dtype and dims with the operator table (--json lists signatures)"
-    return [*vendor.notes, *([] if used else [Note("vendor-unmatched", vendor.path, len(vendor), text, fix)])]
+    return [*vendor.notes, *rest, *([] if used else [Note("vendor-unmatched", vendor.path, len(vendor), text, fix)])]
 
 
 def _host_only(prediction: Prediction) -> list[Note]:

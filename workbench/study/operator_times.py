@@ -13,6 +13,7 @@ import numpy as np
 from workbench.cost.calibrate import accuracy
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.estimate import PRODUCTS, estimate, item_sizes
+from workbench.cost.interpolate import unmatched_notes
 from workbench.cost.pack import resolve
 from workbench.cost.stack import FASTER, PARTS, Stack, stack
 from workbench.cost.tiles import Tile, check_tile
@@ -66,7 +67,7 @@ def price_operators(
     total = float(seconds.sum())
     shares = {Evidence(code).name.lower(): float(seconds[cost.evidence == code].sum()) for code in np.unique(cost.evidence)}
     unpriced = int(np.isnan(cost.seconds[:, 0]).sum())
-    notes = operators.notes + (vendor.notes if vendor else ())
+    notes = operators.notes + ((*vendor.notes, *unmatched_notes(vendor, table)) if vendor else ())
     if unpriced:
         notes += (Note("not-priced", spec.name, unpriced, "no model of this kind or dtype on this card", "give vendor times"),)
     if spec.weak:
