@@ -60,16 +60,17 @@ def read_small(path: str | os.PathLike[str], fix: str) -> bytes:
 
 def read_head(path: str | os.PathLike[str], count: int, fix: str) -> bytes:
     """Return the first ``count`` bytes of a regular file (all, where it is shorter); see `read_small`."""
-    where, file = str(path), Path(path)
+    where = str(path)
     try:
+        file = Path(path)
         if file.exists() and not file.is_file():
             raise UnreadableInput(where, "cannot be read: is a directory" if file.is_dir() else "is not a regular file", fix)
         with file.open("rb") as stream:
             return stream.read(count)
     except OSError as error:
         raise UnreadableInput(where[:200], f"cannot be read: {error.strerror or error}", fix) from None
-    except ValueError as error:  # a NUL in the name
-        raise UnreadableInput(repr(where), f"is not a path: {error}", fix) from None
+    except (ValueError, TypeError) as error:  # a NUL in the name, or no name
+        raise UnreadableInput(repr(path), f"is not a path: {error}", fix) from None
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:

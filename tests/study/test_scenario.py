@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from workbench.cost.vendor import read_vendor
 from workbench.errors import InvalidSpec, Refused, WorkbenchError
 from workbench.hardware.npu import load_npu
+from workbench.study.axes import tied
 from workbench.study.predict import predict
 from workbench.study.scenario import Scenario
 from workbench.study.shares import row_totals
+from workbench.study.sweep import sweep
 from workbench.study.workload import Workload
+from workbench.trace.open import open_trace
 
 
 def test_changes_of_a_card_are_applied_together(scenario: Scenario) -> None:
@@ -89,3 +94,38 @@ def test_a_scaled_operator_shows_its_scaled_time(workload: Workload, card: str |
     assert after.op_seconds[~rows] == pytest.approx(before.op_seconds[~rows])
     totals = row_totals(after.graph, len(after.table), after.node_s)
     assert totals == pytest.approx(after.op_seconds * after.table.count)
+
+
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        lambda s: predict(None),
+        lambda s: predict(s.workload.trace),
+        lambda s: sweep(None, {"npu.cores": [8]}),
+        lambda s: sweep(s, None),
+        lambda s: sweep(s, ["npu.cores"]),
+        lambda s: sweep(s, {3: [8]}),
+        lambda s: sweep(s, {"npu.cores": [8]}, budget=None),
+        lambda s: sweep(s, {"npu.cores": [8]}, budget=math.nan),
+        lambda s: s.with_(None),
+        lambda s: s.with_({3: 1}),
+        lambda s: tied(None),
+        lambda s: tied({"npu.cores": 8}),
+        lambda s: tied({"npu.cores": "8"}),
+        lambda s: open_trace(None),
+        lambda s: open_trace(3),
+        lambda s: open_trace([None]),
+        lambda s: open_trace("x.json", ranks=0),
+        lambda s: open_trace("x.json", ranks="0"),
+        lambda s: open_trace("x.json", ranks=[None]),
+        lambda s: open_trace("x.json", ranks=[0.5]),
+        lambda s: open_trace("x.json", ranks=[2**40]),
+        lambda s: read_vendor(None),
+        lambda s: load_npu(None),
+    ],
+)
+def test_wrong_arguments_are_named_errors(scenario: Scenario, misuse: Callable[[Scenario], object]) -> None:
+    """Never an AttributeError from deep inside."""
+    with pytest.raises(WorkbenchError) as fault:
+        misuse(scenario)
+    assert fault.value.fix

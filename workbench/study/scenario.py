@@ -80,6 +80,8 @@ class Scenario:
         Keys are ``npu``, ``source``, ``vendor``, ``host_factor`` or a dotted path into a spec such as
         ``npu.memory.l1.size``; quantities are text with a unit.
         """
+        if not isinstance(changes, Mapping) or not all(isinstance(path, str) for path in changes):
+            raise Refused("with_", f"{changes!r} does not name fields", 'write e.g. {"npu.cores": 32}')
         fields: dict[str, Any] = {path: value for path, value in changes.items() if path in FIELDS}
         out: Scenario = replace(self, **fields)
         nested: dict[str, dict[str, object]] = {}

@@ -45,6 +45,8 @@ class Rule:
 
 def sizes(axes: Axes) -> dict[str, int]:
     """Return the number of points of every axis by name, without making any value."""
+    if not isinstance(axes, Mapping) or not all(isinstance(name, str) for name in axes):
+        raise Refused("axes", f"{axes!r} does not name fields", "write e.g. {'npu.cores': [16, 32]}")
     out = {}
     for name, given in axes.items():
         if callable(given):
@@ -74,6 +76,8 @@ def check_size(counts: Mapping[str, int], operators: int, budget: float) -> int:
     Refused
         Names cells, bytes and the axis to thin.
     """
+    if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget >= 0:
+        raise Refused("budget", f"{budget!r} is not a number of bytes", 'give e.g. "2 GB"')
     cells = math.prod(counts.values())
     numbers = max(operators, LEAST)
     needed = cells * numbers * BYTES

@@ -12,14 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench import units
+from workbench.study.compare import ACCOUNT
 from workbench.study.dataset import reasons
 from workbench.study.report import CoverageDocument, InspectDocument, NoteDocument, PredictionDocument
 
-PARTS = ("compute", "exposed_communication", "exposed_copy", "host", "waiting", "idle")
 MOST_ROWS = 40
 OVERLAP = 1.05  # a step this much longer than its period overlaps with the next
 LONGEST = 72
-CAUTIONS = ("model-misses", "low-coverage", "source-unknown", "unvalidated-card")
+CAUTIONS = ("model-misses", "low-coverage", "source-unknown", "unvalidated-card", "vendor-unmatched")
 """Notes that say how far the headline can be trusted: shown below it, not with the others."""
 KNEE = 0.01
 """A step along an axis that shortens the step time by less than this is not worth taking [1]."""
@@ -80,6 +80,7 @@ def _headline(document: PredictionDocument) -> Text:
     source = f"recorded on {document.source}" if document.source else "recorded on an unknown card"
     extras = [text for text, on in (("vendor times", document.vendor), ("anchored", document.anchored)) if on]
     extras += [f"host factor {document.host_factor:g}"] if document.host_factor != 1 else []
+    extras += [f"{pattern} takes {factor:g}x" for pattern, factor in document.scale]
     counted = sum(step.complete for step in document.steps)
     line.append("\n" + "; ".join([card, source, *extras, f"median of {counted or len(document.steps)} step(s)"]), style="dim")
     return line
@@ -105,9 +106,9 @@ def _accounts(document: PredictionDocument) -> Table:
     def share(parts: dict[str, float], name: str) -> str:
         return percent(parts[name] / parts["step_s"]) if parts["step_s"] > 0 else "-"
 
-    for part in (*PARTS, "step"):
-        key = f"{part}_s"
+    for key in (*ACCOUNT, "step_s"):
         cells = [seconds(measured[key]), share(measured, key), seconds(predicted[key]), share(predicted, key)]
+        part = key.removesuffix("_s")
         name = "step (sum of the above)" if part == "step" else part.replace("_", " ")
         table.add_row(name, *cells, _change(predicted[key] - measured[key]), end_section=part == "idle")
     table.columns[0].justify = "left"

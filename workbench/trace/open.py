@@ -53,9 +53,11 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     Refused
         Two files of one rank, or several files of which one does not say its rank.
     """
-    files = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(p) for p in paths]
+    files = _files(paths)
     if not files:
         raise UnreadableInput("open_trace", "no file was given", "name at least one trace file")
+    if ranks is not None and not (isinstance(ranks, Sequence) and all(type(r) is int and 0 <= r < 2**31 for r in ranks)):
+        raise Refused("--ranks", f"{ranks!r} are no ranks", "give a list of whole numbers, counted from 0")
     if ranks is not None and len(ranks) != len(files):
         raise Refused("--ranks", f"{len(ranks)} ranks for {len(files)} files", "give one rank for each file, in the order of the files")
     parts = [_read(path, salvage, chunk) for path in files]
@@ -64,6 +66,13 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     digest = parts[0].digest if len(parts) == 1 and ranks is None else _digest(parts, found)
     trace = merge(parts, found, stated, digest)
     return replace(trace, notes=(*trace.notes, *notes_of(trace, faults(trace)), *incomplete_notes(trace)))
+
+
+def _files(paths: Paths) -> list[Path]:
+    try:
+        return [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(p) for p in paths]
+    except TypeError:
+        raise UnreadableInput(repr(paths)[:200], "is neither a path nor a list of paths", "name the trace files") from None
 
 
 def _read(path: Path, salvage: bool, chunk: int) -> Part:
