@@ -69,8 +69,7 @@ def predict(scenario: Scenario) -> Prediction:
 def with_source(scenario: Scenario) -> Scenario:
     """Return the scenario with its source card filled in from the device names of the recording, where known."""
     if not isinstance(scenario, Scenario):
-        what = f"a {type(scenario).__name__} is not a scenario"
-        raise Refused("scenario", what, "pass Scenario(open_trace(...), npu=load_npu(...))")
+        raise Refused("scenario", f"a {type(scenario).__name__} is no scenario", "pass Scenario(open_trace(...), npu=load_npu(...))")
     if scenario.source is not None:
         return scenario
     return replace(scenario, source=detect_source(scenario))
