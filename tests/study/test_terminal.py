@@ -101,6 +101,11 @@ def test_an_anchored_prediction_does_not_call_its_operators_unpriced(scenario):
     assert "low-coverage" not in text
 
 
+def test_a_what_if_stands_in_the_headline(scenario):
+    text = shown(prediction_text("step.json", prediction_document(predict(replace(scenario, scale=(("aten::*", 0.5),))))))
+    assert "aten::* takes 0.5x" in text
+
+
 def test_numbers_without_a_value():
     assert (seconds(None), seconds(float("nan")), percent(None), seconds(-2e-3)) == ("-", "-", "-", "-2 ms")
     assert seconds(0.0123456) == "12.35 ms"

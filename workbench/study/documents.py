@@ -157,6 +157,7 @@ class PredictionDocument(Document):
     vendor: bool = Field(description="vendor times were given")
     host_factor: float
     anchored: bool
+    scale: list[tuple[str, float]] = Field(description="factors the user put on operators, by name pattern")
     digest: str
     steps: list[StepDocument]
     account: AccountsDocument

@@ -188,6 +188,9 @@ def node_factors(scenario: Scenario) -> np.ndarray:
         hit = device & (graph.op >= 0) & rows[np.maximum(graph.op, 0)]
         hit |= device & (graph.event >= 0) & np.isin(trace.events.name[np.maximum(graph.event, 0)], kernels)
         if not hit.any():
-            raise Refused(pattern, "no operator or kernel of the recording has that name", "use * as a wildcard")
+            near = [name for name in dict.fromkeys(table.name) if pattern.strip("*").lower() in name.lower()]
+            longest = near or list(dict.fromkeys(table.name[row] for row in np.argsort(-table.measured_s, kind="stable")))
+            fix = f"use * as a wildcard; the recording has {', '.join(name[:72] for name in longest[:4]) or 'none'}"
+            raise Refused(pattern, "no operator or kernel of the recording has that name", fix)
         out[hit] *= factor
     return out

@@ -110,6 +110,7 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
         vendor=scenario.vendor is not None,
         host_factor=scenario.host_factor,
         anchored=scenario.anchored,
+        scale=list(scenario.scale),
         digest=prediction.digest,
         steps=steps,
         account=AccountsDocument(measured=_account(prediction.measured_account, kept), predicted=_account(prediction.account, kept)),
