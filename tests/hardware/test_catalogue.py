@@ -32,6 +32,7 @@ PUBLISHED = {  # dtype, dense peak [TFLOP/s or TOP/s], memory [B], its bandwidth
     "v100-pcie-32gb": ("fp16", 112, 32e9, 900e9),
     "a100-sxm4-40gb": ("bf16", 312, 40e9, 1555e9),  # NVIDIA A100 datasheet
     "a100-sxm4-80gb": ("bf16", 312, 80e9, 2039e9),
+    "a100-sxm-64gb": ("bf16", 312 * 124 / 108, 64e9, 1640e9),  # arXiv 2307.16885: 124 SMs
     "a100-pcie-40gb": ("bf16", 312, 40e9, 1555e9),
     "a100-pcie-80gb": ("bf16", 312, 80e9, 1935e9),
     "h100-sxm": ("bf16", 989, 80e9, 3350e9),  # NVIDIA H100 datasheet (1979 with sparsity)

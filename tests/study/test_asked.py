@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.errors import UnreadableInput
+from workbench.errors import UnreadableInput, WorkbenchError
 from workbench.study.asked import parse_axis, parse_scale, parse_setting
 from workbench.study.axes import Spaced, Tied
 
@@ -67,3 +67,14 @@ def test_factors_on_operator_times():
     for text in ("aten::mm", "=2", "a=", "a=-1", "a=x", "a=inf"):
         with pytest.raises(UnreadableInput, match="PATTERN=FACTOR"):
             parse_scale(text)
+
+
+@pytest.mark.parametrize("count", ["99999999999999999999", "9" * 5000, "10000000000000000"])
+def test_counts_no_machine_can_hold_are_refused(count):
+    with pytest.raises(WorkbenchError, match="axis"):
+        parse_axis(f"memory.hbm.bandwidth=1:2:{count}TB/s")
+
+
+def test_a_field_is_not_tied_to_itself():
+    with pytest.raises(UnreadableInput, match="tied to itself"):
+        parse_axis("cores,npu.cores=8,16")

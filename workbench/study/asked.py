@@ -9,7 +9,7 @@ from workbench.hardware.schema import entry_of
 from workbench.study.axes import Spaced, Tied, full_path, tied
 from workbench.study.scenario import FIELDS
 
-_COUNT = re.compile(r"(\d+)\s*(\S.*)?\Z")
+_COUNT = re.compile(r"(\d{1,18})(?!\d)\s*(\S.*)?\Z")
 _BARE = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS: dict[str, bool] = {"true": True, "false": False}
 AXIS_FORMS = "write PATH=START:STOP:COUNT[UNIT], PATH=A,B,C or PATH,PATH=..., e.g. memory.hbm.bandwidth=0.8:6.4:15TB/s"
@@ -40,6 +40,8 @@ def parse_axis(text: str) -> tuple[str, list[object] | Spaced | Tied]:
     values = _spaced(text, given) if ":" in given and paths != ["npu"] else [_scalar(part) for part in given.split(",")]
     if isinstance(values, list) and "" in values:
         raise UnreadableInput(f"axis {text!r}", "a value is missing between commas", AXIS_FORMS)
+    if len(set(paths)) < len(paths):
+        raise UnreadableInput(f"axis {text!r}", "a field is tied to itself", AXIS_FORMS)
     if len(paths) > 1:
         return paths[0], tied(dict.fromkeys(paths, values))
     return paths[0], values

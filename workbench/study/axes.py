@@ -22,6 +22,7 @@ from workbench.study.workload import Workload
 from workbench.trace.trace import Trace
 
 Formula = Callable[..., object]
+MOST_POINTS = 10**15  # more than any budget holds, few enough to count
 AXES = ("npu", "vendor", "host_factor", "anchored", "workload")
 """Fields of a scenario that may be an axis as a whole."""
 
@@ -46,6 +47,8 @@ class Spaced:
     def __post_init__(self) -> None:
         if isinstance(self.num, bool) or not isinstance(self.num, int | np.integer) or self.num < 1:
             raise Refused("axis", f"{self.num!r} points", "give a whole number of points, 1 or more")
+        if self.num > MOST_POINTS:
+            raise Refused("axis", f"{float(self.num):.3g} points", f"give at most {MOST_POINTS:.0e} points")
 
     def __len__(self) -> int:
         return int(self.num)
@@ -135,6 +138,8 @@ def tied(columns: Mapping[str, Sequence[object] | Spaced | Formula]) -> Tied:
     --------
     >>> iso_area = tied({"npu.matrix.rows": [8, 16, 32], "npu.cores": lambda rows: round(65536 / rows**2)})
     """
+    if not isinstance(columns, Mapping) or any(not (callable(v) or hasattr(v, "__len__")) or isinstance(v, str) for v in columns.values()):
+        raise Refused("tied axis", f"{columns!r} does not give every field its values", "write e.g. tied({'npu.matrix.rows': [8, 16]})")
     sizes = {path: len(values) for path, values in columns.items() if not callable(values)}
     if not sizes or len(set(sizes.values())) > 1:
         listed = ", ".join(f"{path}: {n}" for path, n in sizes.items()) or "only formulas"
