@@ -77,8 +77,8 @@ class Scenario:
     def with_(self, changes: Mapping[str, object]) -> Scenario:
         """Return a scenario with some fields changed.
 
-        Keys are ``npu``, ``source``, ``vendor``, ``host_factor`` or a dotted path into a spec such as
-        ``npu.memory.l1.size``; quantities are text with a unit.
+        Keys are ``npu``, ``source``, ``vendor``, ``host_factor``, ``anchored``, ``scale`` or a dotted path into a spec
+        such as ``npu.memory.l1.size``; quantities are text with a unit.
         """
         if not isinstance(changes, Mapping) or not all(isinstance(path, str) for path in changes):
             raise Refused("with_", f"{changes!r} does not name fields", 'write e.g. {"npu.cores": 32}')
