@@ -105,7 +105,7 @@ def _describe(graph: Graph, timeline: Replayed, trace: Trace, seconds: float, no
     begin = timeline.start_s[node] - (seconds if edge >= 0 else 0.0)
     step = int(graph.step[node])
     number = int(graph.step_numbers[step]) if step >= 0 else -1
-    frame = _frame(trace, int(graph.event[before if before >= 0 else after]), int(begin * 1e9), int(seconds * 1e9)) if edge < 0 else ""
+    frame = _frame(graph, trace, node, int(graph.event[before if before >= 0 else after])) if edge < 0 else ""
     cause = (
         _gap_cause(names, graph, after, frame)
         if edge < 0
@@ -130,8 +130,11 @@ def _name(graph: Graph, trace: Trace, node: int) -> str:
     return "start of the recording" if graph.kind[node] == NodeKind.ROOT else "unrecorded host time"
 
 
-def _frame(trace: Trace, near: int, gap_start_ns: int, gap_ns: int) -> str:
-    """Innermost Python frame around most of a gap, on the thread of an event beside it ("": none recorded)."""
+def _frame(graph: Graph, trace: Trace, gap: int, near: int) -> str:
+    """Innermost Python frame around the middle of a gap as recorded, on the thread of an event beside it ("": none recorded).
+
+    A prediction moves a gap, not what ran in it: the recorded times find the frame.
+    """
     e = trace.events
     if near < 0:
         return ""
@@ -140,7 +143,7 @@ def _frame(trace: Trace, near: int, gap_start_ns: int, gap_ns: int) -> str:
         return ""
     used = np.isin(e.category, (Category.CPU_OP, *HOST_CALLS, *DEVICE_WORK))
     used[trace.steps.event] = True
-    middle = int(e.start_ns[used].min()) + gap_start_ns + gap_ns // 2
+    middle = int(e.start_ns[used].min()) + int((graph.recorded_start_s[gap] + graph.measured_s[gap] / 2) * 1e9)
     around = frames[(e.start_ns[frames] <= middle) & (e.start_ns[frames] + e.dur_ns[frames] >= middle)]
     return trace.name_of(int(around[np.argmin(e.dur_ns[around])])) if len(around) else ""
 
