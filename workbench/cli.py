@@ -126,7 +126,7 @@ def inspect(traces: tuple[str, ...], as_json: bool, salvage: bool, ranks: str | 
 @_scenario_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (schema: workbench schema predict).")
 @click.option("--perfetto", metavar="FILE", help="Write measured and predicted timelines as Chrome trace JSON.")
-@click.option("--top", default=10, show_default=True, help="Rows of the tables.")
+@click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="Rows of the tables.")
 def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: int, **asked: Any) -> None:
     """Predict the step of each trace on a card; without --npu, replay it as measured."""
     from workbench.study.perfetto import write_perfetto
@@ -134,11 +134,11 @@ def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: i
     from workbench.study.report import predict_document, to_json
     from workbench.study.terminal import prediction_text
 
-    if perfetto:
+    if perfetto is not None:
         writable(perfetto, "--perfetto")
     predictions = {path: run(_scenario(trace, **asked)) for path, trace in _each(traces, asked.pop("salvage"))}
     document = predict_document(predictions)
-    if perfetto:
+    if perfetto is not None:
         write_perfetto(perfetto, predictions)
     if as_json:
         click.echo(to_json(document))
@@ -164,20 +164,20 @@ def sweep(trace: str, axes: tuple[str, ...], out: str | None, budget: str, accou
     from workbench.study.sweep import sweep as run
     from workbench.study.terminal import sweep_text
 
-    if out:
+    if out is not None:
         writable(out, "--out")
     space = dict(parse_axis(text) for text in axes)
     if len(space) < len(axes):
         raise click.UsageError("an axis is given twice")
     [(_, recording)] = _each((trace,), asked.pop("salvage"))
     dataset = run(_scenario(recording, **asked), space, budget=budget, accounts=accounts)
-    if out:
+    if out is not None:
         write_netcdf(dataset, out)
     if as_json:
         click.echo(to_json(sweep_document(dataset, out)))
     else:
         show(sweep_text(dataset))
-        if out:
+        if out is not None:
             click.echo(f"written to {out}")
 
 
@@ -269,14 +269,17 @@ def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Seque
 
     made = Scenario(
         Workload(trace),
-        npu=load_npu(npu) if npu else None,
-        source=load_npu(source) if source else None,
-        vendor=read_vendor(vendor, pairs(vendor_columns, "--vendor-columns")) if vendor else None,
+        npu=load_npu(npu) if npu is not None else None,
+        source=load_npu(source) if source is not None else None,
+        vendor=read_vendor(vendor, pairs(vendor_columns, "--vendor-columns")) if vendor is not None else None,
         host_factor=1.0 if host_factor is None else host_factor,
         anchored=anchored,
         scale=tuple(parse_scale(text) for text in scale),
     )
-    return made.with_(dict(parse_setting(text) for text in settings))
+    changes = dict(parse_setting(text) for text in settings)
+    if len(changes) < len(settings):
+        raise click.UsageError("a field is set twice")
+    return made.with_(changes)
 
 
 cli.add_command(estimate)

@@ -28,8 +28,12 @@ def show(parts: Iterable[RenderableType]) -> None:
 
 def writable(path: str, option: str) -> None:
     """Refuse a path nothing can be written to, before the work begins."""
-    folder = Path(path).resolve().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK) or Path(path).is_dir():
+    try:
+        folder = Path(path).resolve().parent
+        fine = folder.is_dir() and os.access(folder, os.W_OK) and not Path(path).is_dir()
+    except (OSError, ValueError):  # a name too long, a NUL in it
+        fine = False
+    if not fine:
         raise click.UsageError(f"{option} {path}: cannot be written there; name a file in an existing folder")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -200,3 +201,24 @@ def test_progress_is_reported_and_changes_nothing(scenario):
     reported = sweep(scenario, axes, progress=lambda done, whole: said.append((done, whole)))
     assert said == [(0, 40), (16, 40), (32, 40), (40, 40)]
     xr.testing.assert_identical(reported, sweep(scenario, axes, progress=False))
+
+
+def test_an_interrupted_file_leaves_the_old_one(scenario, tmp_path, monkeypatch):
+    space = sweep(scenario, {"npu.cores": [16]}, progress=False)
+    path = tmp_path / "space.nc"
+    path.write_text("old")
+
+    def interrupted(self, file, **_):
+        Path(file).write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_netcdf(space, path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_device_is_no_place_for_a_sweep(scenario):
+    with pytest.raises(Refused, match="not a regular file"):
+        write_netcdf(sweep(scenario, {"npu.cores": [16]}, progress=False), "/dev/null")

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,10 +165,18 @@ def write_netcdf(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     Refused
-        When the file cannot be written.
+        When the file cannot be written. What was there before stays as it was.
     """
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise Refused(str(path), "is not a regular file", "name a file in a folder you may write to")
+    part = target.with_name(f".{target.name[:200]}.part")  # whole or not at all, whatever interrupts
     try:
-        dataset.to_netcdf(path, engine="h5netcdf")
+        try:
+            dataset.to_netcdf(part, engine="h5netcdf")
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as fault:
         raise Refused(str(path), f"cannot be written: {fault.strerror or fault}", "name a file in a folder you may write to") from None
 
