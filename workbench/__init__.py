@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from workbench.study.axes import linspace, logspace, tied
     from workbench.study.compare import compare
     from workbench.study.dataset import changes_at, ratio
+    from workbench.study.operator_times import price_operators
+    from workbench.study.operators_csv import list_operators, read_operators
     from workbench.study.perfetto import write_perfetto
     from workbench.study.predict import predict
     from workbench.study.scenario import Scenario
@@ -49,6 +51,9 @@ _HOMES = {
     "tied": "study.axes",
     "changes_at": "study.dataset",
     "ratio": "study.dataset",
+    "list_operators": "study.operators_csv",
+    "read_operators": "study.operators_csv",
+    "price_operators": "study.operator_times",
     "operator_table": "study.tables",
     "lag_table": "study.tables",
     "write_perfetto": "study.perfetto",
@@ -64,7 +69,8 @@ _HOMES = {
 
 __all__ = [
     "InvalidSpec", "Note", "Refused", "Scenario", "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare",
-    "facts", "lag_table", "linspace", "load_npu", "logspace", "open_trace", "operator_table", "predict", "ratio", "read_vendor", "roofline",
+    "facts", "lag_table", "linspace", "list_operators", "load_npu", "logspace", "open_trace", "operator_table",
+    "predict", "price_operators", "ratio", "read_operators", "read_vendor", "roofline",
     "sweep", "sweep_curve", "tied", "timeline", "write_perfetto",
 ]  # fmt: skip
 

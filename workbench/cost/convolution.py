@@ -16,6 +16,7 @@ from workbench.operators.formulas import output_extent
 from workbench.operators.table import DIMS, Kind
 
 FORWARD, DATA, WEIGHT = "forward", "data", "weight"
+CHEAPEST, IMPLICIT, WINOGRAD = ALGORITHMS = ("cheapest", "implicit", "winograd")
 PASSES = {
     Kind.CONV_FORWARD: (FORWARD,),
     Kind.CONV_BACKWARD_DATA: (DATA,),
@@ -27,7 +28,9 @@ CHANNELS = 32.0  # output channels a Winograd kernel works on together
 INPUT_ADDS, OUTPUT_ADDS = 32.0, 24.0  # vector additions a 4x4 input tile and channel, a 2x2 output tile and filter
 
 
-def convolution(dims: np.ndarray, flops: np.ndarray, which: str, size: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
+def convolution(
+    dims: np.ndarray, flops: np.ndarray, which: str, size: np.ndarray, column: np.ndarray, cards: Cards, algorithm: str = CHEAPEST
+) -> Priced:
     """Price one pass of a convolution.
 
     Parameters
@@ -44,6 +47,8 @@ def convolution(dims: np.ndarray, flops: np.ndarray, which: str, size: np.ndarra
         Index into ``cards.dtypes``.
     cards : Cards
         S packed cards.
+    algorithm : {"cheapest", "implicit", "winograd"}
+        Winograd prices what it can compute, implicit GEMM the rest.
 
     Returns
     -------
@@ -77,13 +82,15 @@ def convolution(dims: np.ndarray, flops: np.ndarray, which: str, size: np.ndarra
     lanes = vector.streams(
         np.full(len(flops), Kind.POOLING), outputs * d["k"], np.zeros(len(flops)), flops, total[0] + total[1], total[2], column, cards
     )
-    best = cheaper(best, lanes, groups > 1)
+    if algorithm == CHEAPEST:
+        best = cheaper(best, lanes, groups > 1)
     fast = (d["r"] == 3) & (d["s"] == 3) & (d["t"] == 1) & (window == 9) & (groups == 1) & (which != WEIGHT)
     fast &= (d["stride_h"] == 1) & (d["stride_w"] == 1) & (d["dilation_h"] == 1) & (d["dilation_w"] == 1)
     fast &= np.isin(np.asarray(cards.dtypes)[column], WINOGRAD_DTYPES)
-    if not fast.any():
+    if not fast.any() or algorithm == IMPLICIT:
         return best
-    return cheaper(best, _winograd(outputs, c, k, operand, total_bytes, which, column, cards), fast)
+    other = _winograd(outputs, c, k, operand, total_bytes, which, column, cards)
+    return choose(best, other, np.repeat(fast[:, None], len(cards.specs), axis=1)) if algorithm == WINOGRAD else cheaper(best, other, fast)
 
 
 def _winograd(
@@ -111,7 +118,11 @@ def _winograd(
 
 def cheaper(first: Priced, second: Priced, allowed: np.ndarray) -> Priced:
     """Return, operator and card by card, the faster of two algorithms; the second only where ``allowed`` [U]."""
-    take = allowed[:, None] & (second.seconds < first.seconds)
+    return choose(first, second, allowed[:, None] & (second.seconds < first.seconds))
+
+
+def choose(first: Priced, second: Priced, take: np.ndarray) -> Priced:
+    """Return the second where ``take`` [U, S] says so, else the first."""
     pick = take[..., None]
     return Priced(
         np.where(take, second.seconds, first.seconds),

@@ -34,6 +34,7 @@ def estimate(
     vendor: VendorTimes | None = None,
     anchored: bool = False,
     tile: Tile | None = None,
+    algorithm: str = convolution.CHEAPEST,
 ) -> OpCost:
     """Price every operator on every card.
 
@@ -52,6 +53,8 @@ def estimate(
         Price modelled operators as measured x model(card) / model(source); needs ``source``.
     tile : Tile, optional
         Tiling of the matrix products instead of the best one, see `workbench.cost.tiles.check_tile`.
+    algorithm : {"cheapest", "implicit", "winograd"}
+        Of convolutions, see `workbench.cost.convolution.convolution`.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def estimate(
         )
     cards = pack(specs, dtype_names(table))
     column = dtype_columns(table, cards)
-    priced = model(table, cards, column, tile)
+    priced = model(table, cards, column, tile, algorithm)
     kind = table.kind
     collective = np.isin(kind, COLLECTIVES)
     modelled = np.isfinite(priced.seconds).all(axis=1) & ~collective
@@ -150,7 +153,7 @@ def item_sizes(table: OpTable) -> np.ndarray:
     return np.array([ITEMSIZE[Dtype(code)] for code in range(len(Dtype))])[table.dtype]
 
 
-def model(table: OpTable, cards: Cards, column: np.ndarray, tile: Tile | None = None) -> Priced:
+def model(table: OpTable, cards: Cards, column: np.ndarray, tile: Tile | None = None, algorithm: str = convolution.CHEAPEST) -> Priced:
     """Price rows by the analytical model of their kind; nan where there is none (unknown kind, or a dtype the card cannot run).
 
     Parameters
@@ -163,6 +166,8 @@ def model(table: OpTable, cards: Cards, column: np.ndarray, tile: Tile | None = 
         Dtype columns.
     tile : Tile, optional
         Tiling of the matrix products.
+    algorithm : {"cheapest", "implicit", "winograd"}
+        Of convolutions.
     """
     out = matrix.empty(len(table), len(cards.specs))
     out.seconds[:] = np.nan
@@ -172,7 +177,7 @@ def model(table: OpTable, cards: Cards, column: np.ndarray, tile: Tile | None = 
         if kinds.isdisjoint(group):
             continue
         rows = np.flatnonzero(np.isin(table.kind, group))
-        _put(out, rows, _matrix_group(table, group[0], rows, size, column, cards, tile))
+        _put(out, rows, _matrix_group(table, group[0], rows, size, column, cards, tile, algorithm))
     if not kinds.isdisjoint(STREAMS):
         rows = np.flatnonzero(np.isin(table.kind, STREAMS))
         _put(out, rows, _stream_group(table, rows, size, column, cards))
@@ -187,7 +192,14 @@ def _put(out: Priced, rows: np.ndarray, part: Priced) -> None:
 
 
 def _matrix_group(
-    table: OpTable, kind: Kind, rows: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards, tile: Tile | None
+    table: OpTable,
+    kind: Kind,
+    rows: np.ndarray,
+    size: np.ndarray,
+    column: np.ndarray,
+    cards: Cards,
+    tile: Tile | None,
+    algorithm: str,
 ) -> Priced:
     dims, sizes, columns = table.dims[rows], size[rows], column[rows]
     if kind in PRODUCTS:
@@ -203,7 +215,7 @@ def _matrix_group(
         return _rnn(dims, table.flops[rows], sizes, columns, cards)
     passes = convolution.PASSES[kind]
     flops = table.flops[rows] / len(passes)
-    first, *rest = (convolution.convolution(dims, flops, which, sizes, columns, cards) for which in passes)
+    first, *rest = (convolution.convolution(dims, flops, which, sizes, columns, cards, algorithm) for which in passes)
     for other in rest:
         first = plus(first, other)
     return first

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from workbench.cost import kernels
+from workbench.cost.convolution import CHEAPEST
 from workbench.cost.cost import Bound
 from workbench.cost.estimate import STREAMS, dtype_columns, dtype_names, model
 from workbench.cost.matrix import Priced
@@ -49,7 +50,7 @@ class Stack:
     without_s: np.ndarray
 
 
-def stack(table: OpTable, spec: NpuSpec, tile: Tile | None = None) -> Stack:
+def stack(table: OpTable, spec: NpuSpec, tile: Tile | None = None, algorithm: str = CHEAPEST) -> Stack:
     """Explain the model's time of every operator on a card.
 
     Parameters
@@ -60,6 +61,8 @@ def stack(table: OpTable, spec: NpuSpec, tile: Tile | None = None) -> Stack:
         Card.
     tile : Tile, optional
         Tiling of the matrix products.
+    algorithm : {"cheapest", "implicit", "winograd"}
+        Of convolutions.
 
     Returns
     -------
@@ -67,10 +70,10 @@ def stack(table: OpTable, spec: NpuSpec, tile: Tile | None = None) -> Stack:
     """
     cards = pack([spec], dtype_names(table))
     column = dtype_columns(table, cards)
-    priced = model(table, cards, column, tile)
+    priced = model(table, cards, column, tile, algorithm)
     single = np.isin(table.kind, STREAMS)
     bound, second, margin = margins(priced)
-    without = [model(table, faster, column, tile).seconds[:, 0] for faster in _endless(cards).values()]
+    without = [model(table, faster, column, tile, algorithm).seconds[:, 0] for faster in _endless(cards).values()]
     return Stack(priced.seconds[:, 0], shares(priced, single)[:, 0], bound[:, 0], second[:, 0], margin[:, 0], np.stack(without, axis=1))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from workbench.cost.calibrate import accuracy
+from workbench.cost.convolution import CHEAPEST
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.estimate import PRODUCTS, estimate, item_sizes
 from workbench.cost.interpolate import unmatched_notes
@@ -29,7 +30,12 @@ LEVELS = ("local", "shared", "memory")
 
 
 def price_operators(
-    operators: Operators, spec: NpuSpec, *, tile: Tile | None = None, vendor: VendorTimes | None = None
+    operators: Operators,
+    spec: NpuSpec,
+    *,
+    tile: Tile | None = None,
+    algorithm: str = CHEAPEST,
+    vendor: VendorTimes | None = None,
 ) -> EstimateDocument:
     """Price every operator of a file on a card.
 
@@ -41,6 +47,8 @@ def price_operators(
         Card.
     tile : Tile, optional
         Tiling of the matrix products instead of the best one.
+    algorithm : {"cheapest", "implicit", "winograd"}
+        Of convolutions.
     vendor : VendorTimes, optional
         Stated times; they take precedence.
 
@@ -58,8 +66,8 @@ def price_operators(
     """
     table = operators.table
     held = _buffers(operators, spec, tile)
-    cost = estimate(table, [spec], vendor=vendor, tile=tile)
-    found = stack(table, spec, tile)
+    cost = estimate(table, [spec], vendor=vendor, tile=tile, algorithm=algorithm)
+    found = stack(table, spec, tile, algorithm)
     rows = {int(at): _row(operators, cost, found, u) for u, at in enumerate(operators.row)}
     for left in operators.left_out:
         rows[left.row] = _left_out(operators, left.row, left.name, left.why)

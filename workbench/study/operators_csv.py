@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +71,35 @@ def read_operators(
         No row gives an operator, or the default dtype is unknown.
     """
     sheet = read_sheet(path).renamed(columns or {}).where_equal(where or {})
+    return _operators(sheet, dtype, needs_time)
+
+
+def list_operators(rows: Sequence[Mapping[str, object]], dtype: str | None = None) -> Operators:
+    """Make operators from rows of a program: ``list_operators([{"op": "gemm", "dtype": "bf16", "M": 4096, "N": 4096, "K": 4096}])``.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Keys as the columns of `read_operators`; what a row does not need may be missing.
+    dtype : str, optional
+        Element type of rows that do not say.
+
+    Returns
+    -------
+    Operators
+
+    Raises
+    ------
+    InvalidSpec, Refused
+        As `read_operators`; the line is the row's number.
+    """
+    header = tuple(dict.fromkeys(name for row in rows for name in row))
+    cells = tuple(tuple("" if row.get(name) is None else str(row[name]) for name in header) for row in rows)
+    digest = hashlib.sha256(repr((header, cells)).encode()).hexdigest()[:16]
+    return _operators(Sheet("rows", header, 0, cells, tuple(range(1, len(rows) + 1)), (), digest), dtype, False)
+
+
+def _operators(sheet: Sheet, dtype: str | None, needs_time: bool) -> Operators:
     default = element_type(dtype) if dtype else (Dtype.UNKNOWN, "")
     if default is None:
         raise InvalidSpec(f"dtype {dtype!r}", "unknown dtype", "use fp32, fp16, bf16 ...")
