@@ -237,3 +237,12 @@ def test_account_goes_by_what_ran_not_by_what_it_was_for(tmp_path: Path) -> None
     parts = account(b.graph, b.timeline)
     assert parts.compute_s.sum() == pytest.approx(65 * US) == pytest.approx(raw["compute_ns"] / 1e9)
     assert parts.exposed_copy_s.sum() == pytest.approx(10 * US) == pytest.approx(raw["mem_ns"] / 1e9)
+
+
+@pytest.mark.parametrize(("begin", "noted"), [(0, 0), (1000, 1)])
+def test_device_work_no_step_holds_is_said(tmp_path: Path, begin: float, noted: int) -> None:
+    """A mark beside the work makes a step of idle time: without a word the work would be lost."""
+    events = [op("aten::mm", 0, 10), launch(1, 3), kernel(1, "gemm", 10, 5), step(0, begin, 50)]
+    b = built(write(tmp_path, events))
+    assert {n.code: n.count for n in b.graph.notes}.get("outside-steps", 0) == noted
+    assert identity_error(b) < 1e-9

@@ -14,7 +14,7 @@ from workbench.graph.host import host_nodes
 from workbench.graph.links import link
 from workbench.graph.nodes import columns, device_kinds
 from workbench.graph.rows import select
-from workbench.graph.steps import marks, measured
+from workbench.graph.steps import marks, measured, outside_note
 from workbench.graph.units import price_units
 from workbench.graph.waits import host_waits, sync_records
 from workbench.operators.table import OpTable
@@ -70,13 +70,15 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     nodes = columns(rows, links, host, steps, kind, op, unit)
     edges, edge_notes = collect(rows, links, queue, waits, events, host, steps, nodes)
     ok = complete_steps(trace) if len(trace.steps) else np.ones(1, dtype=bool)
-    seconds = measured(steps, nodes.step[nodes.first_device :], rows.device.end)
+    device_step = nodes.step[nodes.first_device :]
+    seconds = measured(steps, device_step, rows.device.end)
     notes = (
         *(n for n in trace.notes if n not in recorded),
         *links.notes,
         *wait_notes,
         *event_notes,
         *edge_notes,
+        *outside_note(device_step, rows.device.end - rows.device.start),
         *suspect_notes(trace, messages),
         *_rank_note(trace),
     )

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.errors import Note
 from workbench.graph.links import Links
 from workbench.graph.rows import Rows
 from workbench.trace.trace import Trace
+
+OUTSIDE = 0.01
+"""Share of the device time outside every step that is worth a word [1]."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,23 @@ def device_steps(marks: Marks, rows: Rows, links: Links) -> np.ndarray:
     """Int32 [D]: step of the launch of each device row; of its own start where the launch is not recorded."""
     moment = np.where(links.call >= 0, rows.calls.start[links.call] if len(rows.calls.start) else 0, rows.device.start)
     return windows(marks, moment, rows.lane_rank[rows.device.lane])
+
+
+def outside_note(device_step: np.ndarray, device_ns: np.ndarray) -> list[Note]:
+    """Say how much device work no step holds: it is in no step time, but in the operators of the recording.
+
+    Parameters
+    ----------
+    device_step : int [D]
+        Step of each device row (-1: none).
+    device_ns : int64 [D] [ns]
+    """
+    out = device_step < 0
+    share = device_ns[out].sum() / max(int(device_ns.sum()), 1)
+    if share <= OUTSIDE:
+        return []
+    text = f"{share:.0%} of the device time was launched outside every step: it is in no step's time"
+    return [Note("outside-steps", "device streams", int(out.sum()), text, "record whole steps, or mark those that matter")]
 
 
 def measured(marks: Marks, device_step: np.ndarray, device_end: np.ndarray) -> np.ndarray:
