@@ -9,6 +9,7 @@ import panel as pn
 from workbench.app.html import Html, asset
 from workbench.app.state import Session
 from workbench.study.prediction import Prediction
+from workbench.study.steps import overlaps
 from workbench.view.breakdown import Part, breakdown, evidence_parts
 from workbench.view.text import percent, quantity, ratio
 
@@ -33,6 +34,9 @@ def headline(prediction: Prediction, dark: bool) -> str:
         ("Predicted step", quantity(prediction.step_time_s, "s"), interval),
         ("Speed-up", ratio(prediction.measured_step_s, prediction.step_time_s), f"{word} on {card}" if npu is not None else card),
     ]
+    if overlaps(prediction.measured_step_s, prediction.measured_period_s) or overlaps(prediction.step_time_s, prediction.period_s):
+        before, after = prediction.measured_period_s, prediction.period_s
+        numbers.append(("Steps overlap: one every", quantity(after, "s"), f"{quantity(before, 's')} measured · {ratio(before, after)}"))
     cells = "".join(
         f'<div class="c n"><div class="k">{word}</div><div class="v" data-value="{word}">{escape(value)}</div>'
         f'<div class="s">{escape(sub)}</div></div>'

@@ -194,9 +194,8 @@ class Editor:
         words = f"{changed} changed · confidence {spec.confidence}" if changed else f"as catalogued · confidence {spec.confidence}"
         weak = "".join(f"<li>{escape(text)}</li>" for text in spec.weak)
         if weak:
-            words += (
-                f'<details><summary>{len(spec.weak)} weak figures</summary><ul style="margin:0;padding-left:1.2em">{weak}</ul></details>'
-            )
+            title = f"{len(spec.weak)} weak figure{'s' if len(spec.weak) > 1 else ''}"
+            words += f'<details><summary>{title}</summary><ul style="margin:0;padding-left:1.2em">{weak}</ul></details>'
         self.confidence.html = f'<div style="font-size:12px;opacity:.75">{words}</div>'
 
     def handle(self, message: dict[str, Any]) -> None:

@@ -23,7 +23,12 @@ class Html(JSComponent):
       const box = document.createElement("div");
       const show = () => { box.innerHTML = model.html; };
       model.on("change:html", show);
+      model.on("msg:custom", (message) => { if (message.reveal) box.scrollIntoView({behavior: "smooth", block: "start"}); });
       show();
       return box;
     }
     """
+
+    def reveal(self) -> None:
+        """Scroll the page to this text."""
+        self._send_msg({"reveal": True})

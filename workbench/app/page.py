@@ -12,6 +12,7 @@ import panel_material_ui as pmui
 from panel.util import edit_readonly
 
 from workbench.app.cards import Cards
+from workbench.app.comparing import Comparison
 from workbench.app.editor import Editor
 from workbench.app.exports import Exports
 from workbench.app.html import Html
@@ -28,6 +29,9 @@ log = logging.getLogger(__name__)
 TITLE = "NPU Workbench"
 TOAST_MS = 12_000
 SETTLE_MS = 250
+TABLES_MS = 250
+"""Tables follow this much later [ms]: they take longer to draw than all pictures."""
+TABS = ("Operators", "Compare", "Unexplained lags")
 
 
 def complain(fault: Exception) -> None:
@@ -73,6 +77,7 @@ class App:
             self.session.choose(npu)
         self.timeline, self.cards, self.roofline = Timeline(self.session), Cards(self.session), Roofline(self.session)
         self.sweep, self.operators, self.editor = SweepPlot(self.session), Operators(self.session), Editor(self.session)
+        self.comparison = Comparison(self.session)
         self.opening, self.exports = Opening(self.session), Exports(self.session)
         self.lags, self.notes = html_list(), html_list()
         self.status = Html(margin=(0, 8), width=230)
@@ -80,6 +85,9 @@ class App:
             label="Notes", icon="sticky_note_2", variant="text", color="light", size="small", on_click=lambda _: self._toggle()
         )
         self.steps = pmui.Select(label="Step", options={"typical": -1, "all": -2}, value=-1, size="small", width=150, margin=(0, 0, 0, 8))
+        parts = (self.operators.__panel__(), self.comparison.__panel__(), self.lags)
+        self.tables = pmui.Tabs(*zip(TABS, parts, strict=True), sizing_mode="stretch_width", margin=0)
+        self.below = Html(height=1, sizing_mode="stretch_width", margin=0)
         self.page = self._page()
         self._watch()
         if trace:
@@ -92,6 +100,7 @@ class App:
         session.param.watch(lambda _: self._status(), "busy")
         session.param.watch(lambda _: self._steps(), "workload")
         self.steps.param.watch(lambda event: session.param.update(step=event.new), "value")
+        self.tables.param.watch(lambda _: _guarded(self._fill), "active")
         self.page.param.watch(lambda event: session.param.update(dark=event.new), "dark_theme")
         session.dark = bool(self.page.dark_theme)
 
@@ -104,12 +113,16 @@ class App:
             self.sweep.chosen()
 
     def _later(self) -> None:
-        """Settle once nothing has moved for a moment: a table takes longer to draw than all pictures."""
+        """Settle once nothing has moved for a moment."""
+        self._when_still(self.settle, SETTLE_MS)
+
+    def _when_still(self, act: Callable[[], None], wait_ms: int) -> None:
+        """Run a part of the page unless a newer answer comes before."""
         count, document = self.session.settled, pn.state.curdoc
-        document.add_timeout_callback(lambda: _guarded(self.settle) if count == self.session.settled else None, SETTLE_MS)
+        document.add_timeout_callback(lambda: _guarded(act) if count == self.session.settled else None, wait_ms)
 
     def settle(self) -> None:
-        """Follow with what is read rather than watched: tables, notes, the curve of the sweep."""
+        """Follow with what is read rather than watched: notes, marks of the editor, the curve of the sweep; then the table."""
         self.session.link = self.session.edits
         with pn.io.hold():
             prediction = self.session.answer.prediction
@@ -117,8 +130,20 @@ class App:
             label = f"Notes ({len(prediction.notes)})"
             if self.note_button.label != label:
                 self.note_button.label = label
-            for act in (self.editor.update, self.operators.update, self.sweep.refresh, self._lags):
+            for act in (self.editor.update, self.sweep.refresh):
                 _guarded(act)
+        self._when_still(self._fill, TABLES_MS)
+
+    def _fill(self) -> None:
+        """Fill the table that is looked at."""
+        if self.session.answer is None:
+            return
+        with pn.io.hold():
+            (self.operators.update, self.comparison.update, self._lags)[self.tables.active]()
+
+    def _compare(self) -> None:
+        self.tables.active = TABS.index("Compare")
+        self.below.reveal()
 
     def _lags(self) -> None:
         self.lags.html = lag_html(self.session.answer.prediction.lags())
@@ -143,6 +168,7 @@ class App:
             pn.layout.HSpacer(),
             self.status,
             pmui.Button(label="Open", icon="folder_open", on_click=lambda _: self.opening.show(), **light),
+            pmui.Button(label="Compare", icon="compare_arrows", on_click=lambda _: self._compare(), **light),
             pmui.Button(label="Export", icon="download", on_click=lambda _: self.exports.show(), **light),
             self.note_button,
             sizing_mode="stretch_width",
@@ -167,7 +193,6 @@ class App:
         timeline = _panel(
             pn.Row(_heading("Timeline"), pn.layout.HSpacer(), self.steps, sizing_mode="stretch_width"),
             self.timeline.__panel__(),
-            height=372,
         )
         roof = _panel(
             pn.Row(_heading("Roofline"), pn.layout.HSpacer(), self.roofline.level, sizing_mode="stretch_width"),
@@ -175,11 +200,10 @@ class App:
             height=400,
         )
         sweep = _panel(pn.Row(_heading("Sweep"), self.sweep.field, sizing_mode="stretch_width"), self.sweep.__panel__(), height=400)
-        tables = pmui.Tabs(
-            ("Operators", self.operators.__panel__()), ("Unexplained lags", self.lags), sizing_mode="stretch_width", margin=0
-        )
         both = pn.FlexBox(roof, sweep, flex_wrap="nowrap", gap="12px", sizing_mode="stretch_width")
-        return pn.Column(self.cards.__panel__(), timeline, both, _panel(tables), sizing_mode="stretch_width", margin=(10, 14))
+        return pn.Column(
+            self.cards.__panel__(), timeline, both, _panel(self.below, self.tables), sizing_mode="stretch_width", margin=(10, 14)
+        )
 
 
 def _heading(text: str) -> Any:

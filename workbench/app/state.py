@@ -149,9 +149,7 @@ class Session(param.Parameterized):
     ) -> None:
         super().__init__()
         self.shelf, self.executor, self.deliver, self.complain = shelf, executor, deliver, complain
-        self._predictions: Latest[Question, Answer] = Latest(
-            lambda question: answer(question, self.answer), self._show, executor, deliver
-        )
+        self._predictions: Latest[Question, Answer] = Latest(lambda question: answer(question, self.answer), self._show, executor, deliver)
         self._openings: Latest[Opened, Workload] = Latest(
             lambda asked: shelf.open(asked.paths, asked.salvage), self._opened, executor, deliver
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +27,9 @@ from workbench.view.sweep import Curve, curve
 from workbench.view.text import quantity
 
 POINTS = 15
-MOST = 200
+MOST = 1000
+PATIENCE_S, TELL_S = 0.3, 0.15
+"""A sweep that takes longer says how far it is, and how often [s]."""
 _TICKS = """
 const v = tick, a = Math.abs(v); if (a === 0) return "0";
 for (const [s, p] of [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]])
@@ -46,14 +50,14 @@ class Sweep:
     count: int
 
 
-def compute(question: Sweep) -> Curve:
+def compute(question: Sweep, report: Callable[[int, int], None] | None = None) -> Curve:
     """Run the sweep; limits more than thirty times apart are spaced by a constant factor."""
     wide = question.low > 0 and question.high / question.low > 30
     axis = (logspace if wide else linspace)(question.low, question.high, question.count)
     values: Any = axis
     if is_whole(question.path):
         values = sorted({round(value) for value in axis.values("", question.path)})
-    return curve(sweep(question.scenario, {f"npu.{question.path}": values}, progress=False))
+    return curve(sweep(question.scenario, {f"npu.{question.path}": values}, progress=report or False))
 
 
 class SweepPlot:
@@ -61,7 +65,9 @@ class SweepPlot:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._latest: Latest[Sweep, Curve] = Latest(compute, self._show, session.executor, session.deliver)
+        self._latest: Latest[Sweep, Curve] = Latest(
+            lambda question: compute(question, self._report), self._show, session.executor, session.deliver
+        )
         self.curve = ColumnDataSource({key: [] for key in ("x", "step", "low", "high", "share", "value", "words")})
         self.mark = ColumnDataSource({"x": [], "y": [], "words": []})
         small: dict[str, Any] = {"size": "small", "margin": (4, 4, 0, 0)}
@@ -71,6 +77,7 @@ class SweepPlot:
         self.count = pmui.IntInput(label="Points", value=POINTS, start=2, end=MOST, width=112, **small)
         self.words = Html(sizing_mode="stretch_width", min_height=18, margin=(2, 0, 0, 4))
         self.figure = self._figure()
+        self._asked = self._told = time.monotonic()
         self._rebuild()
         session.param.watch(lambda _: self._rebuild(), "npu")
         self.field.param.watch(lambda _: self._limits(), "value")
@@ -149,8 +156,20 @@ class SweepPlot:
         except WorkbenchError as fault:
             self._clear(f"{fault.what}: {fault.fix}")
             return
-        self.words.html = _small("computing the sweep …")
+        self._asked = self._told = time.monotonic()
         self._latest.ask(Sweep(answer.prediction.scenario, field.path, low, high, int(self.count.value or POINTS)))
+
+    def _report(self, done: int, whole: int) -> None:
+        """Show how far a sweep is that takes longer than a moment; called in the background."""
+        now = time.monotonic()
+        if now - self._asked > PATIENCE_S and now - self._told > TELL_S:
+            self._told = now
+            bar = f'<progress value="{done}" max="{whole}" style="width:180px;vertical-align:middle"></progress>'
+            self.session.deliver(lambda: self._tell(f"computing the sweep {bar} {done} of {whole}"))
+
+    def _tell(self, words: str) -> None:
+        if not self._latest.idle:  # else the curve is there already
+            self.words.html = _small(words)
 
     def _clear(self, words: str) -> None:
         self.words.html = _small(words)

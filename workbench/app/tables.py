@@ -36,7 +36,7 @@ def operator_frame(table: xr.Dataset) -> pd.DataFrame:
     data = {
         "name": table.name.values,
         "signature": [
-            _shapes(str(name), str(dtype), str(text))
+            shapes_of(str(name), str(dtype), str(text))
             for name, dtype, text in zip(table.name.values, table["dtype"].values, table.signature.values, strict=True)
         ],
         "kind": [str(kind).replace("_", " ") for kind in table.kind.values],
@@ -54,42 +54,65 @@ def operator_frame(table: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(data, index=pd.Index(table.operator.values, name="row"))[list(COLUMNS)]
 
 
-def _shapes(name: str, dtype: str, signature: str) -> str:
+def shapes_of(name: str, dtype: str, signature: str) -> str:
     """Return what a signature says beyond name and dtype, which have columns of their own."""
     return signature.removeprefix(name).strip(" |").removeprefix(dtype).strip(" |") or "–"
 
 
-class Operators:
-    """The operator table: sortable, filtered in its headers, a click selects the operator everywhere."""
+class LinkedTable:
+    """A sortable table of operators, filtered in its headers; a click selects the operator everywhere. Its index is the row of the OpTable.
 
-    def __init__(self, session: Session) -> None:
+    Parameters
+    ----------
+    session : Session
+    titles : mapping
+        Column -> its title.
+    widths : mapping
+        Column -> width [px].
+    numbers : mapping
+        Column of numbers -> format.
+    rows : int
+        Rows of a page.
+    """
+
+    def __init__(self, session: Session, titles: dict[str, str], widths: dict[str, int], numbers: dict[str, str], rows: int) -> None:
         self.session = session
-        kinds = {key: "float64" if key in _NUMBERS else "object" for key in COLUMNS}
-        empty = pd.DataFrame({key: [] for key in COLUMNS}, index=pd.Index([], name="row", dtype="int64")).astype(kinds)
-        words = [key for key in COLUMNS if key not in _NUMBERS]
-        self.component = pn.widgets.Tabulator(
-            empty, titles=COLUMNS, widths=_WIDTHS, show_index=False, disabled=True, selectable=1, pagination="local",
-            page_size=14, layout="fit_data",
-            formatters={key: NumberFormatter(format=form) for key, form in _NUMBERS.items()},
-            text_align={key: "right" for key in _NUMBERS},
-            header_filters={key: {"type": "input", "placeholder": "filter"} for key in words},
-            theme="simple", sizing_mode="stretch_width", height=480, margin=0, configuration={"rowHeight": 26},
+        kinds = {key: "float64" if key in numbers else "object" for key in titles}
+        empty = pd.DataFrame({key: [] for key in titles}, index=pd.Index([], name="row", dtype="int64")).astype(kinds)
+        self.table = pn.widgets.Tabulator(
+            empty, titles=titles, widths=widths, show_index=False, disabled=True, selectable=1, pagination="local",
+            page_size=rows, layout="fit_data", formatters={key: NumberFormatter(format=form) for key, form in numbers.items()},
+            text_align=dict.fromkeys(numbers, "right"),
+            header_filters={key: {"type": "input", "placeholder": "filter"} for key in titles if key not in numbers},
+            theme="simple", sizing_mode="stretch_width", height=116 + 26 * rows, margin=0, configuration={"rowHeight": 26},
             stylesheets=[asset("table.css")],
         )  # fmt: skip
-        self.words = Html(sizing_mode="stretch_width", margin=(4, 0, 4, 2))
-        self.component.on_click(self._clicked)
+        self.table.on_click(self._clicked)
         session.param.watch(lambda _: self._select(), "selected")
 
     def _clicked(self, event: Any) -> None:
-        self.session.selected = int(self.component.value.index[event.row])
+        self.session.selected = int(self.table.value.index[event.row])
 
     def _select(self) -> None:
-        index = self.component.value.index
-        found = np.flatnonzero(index == self.session.selected).tolist()
-        if found != self.component.selection:
+        index = self.table.value.index
+        found = np.flatnonzero((index == self.session.selected) & (index >= 0)).tolist()[:1]
+        if found != self.table.selection:
             if found:
-                self.component.page = found[0] // self.component.page_size + 1
-            self.component.selection = found
+                self.table.page = found[0] // self.table.page_size + 1
+            self.table.selection = found
+
+    def fill(self, frame: pd.DataFrame) -> None:
+        """Show other rows; the selection stays with its operator."""
+        self.table.value = frame
+        self._select()
+
+
+class Operators(LinkedTable):
+    """The operator table of the newest answer."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session, COLUMNS, _WIDTHS, _NUMBERS, 14)
+        self.words = Html(sizing_mode="stretch_width", margin=(4, 0, 4, 2))
 
     def update(self) -> None:
         """Show the newest answer."""
@@ -97,12 +120,11 @@ class Operators:
             return
         prediction = self.session.answer.prediction
         frame = operator_frame(prediction.operators())
-        self.component.value = frame
+        self.fill(frame)
         self.words.html = _unpriced(frame) if prediction.scenario.npu is not None else ""
-        self._select()
 
     def __panel__(self) -> pn.viewable.Viewable:
-        return pn.Column(self.words, self.component, sizing_mode="stretch_width")
+        return pn.Column(self.words, self.table, sizing_mode="stretch_width")
 
 
 def _unpriced(frame: pd.DataFrame) -> str:

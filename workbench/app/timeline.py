@@ -49,7 +49,7 @@ class Timeline:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.component = TimelineCanvas(
-            self.handle, kinds=canvas.look_inks(), empty=EMPTY, dark=session.dark, sizing_mode="stretch_both", min_height=240
+            self.handle, kinds=canvas.look_inks(), empty=EMPTY, dark=session.dark, sizing_mode="stretch_width", margin=(2, 0, 0, 0)
         )
         self._view: tuple[float, float] | None = None
         self._pixels = 1000

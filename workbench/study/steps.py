@@ -7,6 +7,14 @@ import numpy as np
 from workbench.graph.graph import Graph
 from workbench.replay.timeline import Timeline
 
+OVERLAP = 1.05
+"""A step this much longer than its period overlaps with the next."""
+
+
+def overlaps(step_s: float, period_s: float) -> bool:
+    """Return whether steps [s] that follow each other every ``period_s`` [s] overlap."""
+    return step_s > OVERLAP * period_s
+
 
 def kept_steps(complete: np.ndarray) -> np.ndarray:
     """Return the steps that count for the median: the complete ones, or all where none is complete. Bool [S]."""

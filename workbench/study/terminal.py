@@ -15,9 +15,9 @@ from workbench import units
 from workbench.study.compare import ACCOUNT
 from workbench.study.dataset import reasons
 from workbench.study.report import CoverageDocument, InspectDocument, NoteDocument, PredictionDocument
+from workbench.study.steps import overlaps
 
 MOST_ROWS = 40
-OVERLAP = 1.05  # a step this much longer than its period overlaps with the next
 LONGEST = 72
 CAUTIONS = ("model-misses", "low-coverage", "source-unknown", "unvalidated-card", "vendor-unmatched")
 """Notes that say how far the headline can be trusted: shown below it, not with the others."""
@@ -71,7 +71,7 @@ def _headline(document: PredictionDocument) -> Text:
     if high > low:
         line.append(f" (80 % interval {seconds(low)} to {seconds(high)})")
     line.append(f"   speed-up {document.speed_up:.4g}x" if document.speed_up is not None else "")
-    if document.measured_step_s > OVERLAP * document.measured_period_s or document.step_time_s > OVERLAP * document.period_s:
+    if overlaps(document.measured_step_s, document.measured_period_s) or overlaps(document.step_time_s, document.period_s):
         ratio = f" ({document.measured_period_s / document.period_s:.4g}x)" if document.period_s > 0 else ""
         line.append(
             f"\nsteps overlap: one every {seconds(document.measured_period_s)} measured, {seconds(document.period_s)} predicted{ratio}"

@@ -28,6 +28,11 @@ def account_parts(account: Account, complete: np.ndarray) -> tuple[Part, ...]:
     return tuple(Part(name.replace("_", " "), ink, float(getattr(account, f"{name}_s")[kept].mean())) for name, ink in ACCOUNT)
 
 
+def words_of() -> dict[str, tuple[str, Ink]]:
+    """Return word and colour of every part of an account."""
+    return {name: (name.replace("_", " "), ink) for name, ink in ACCOUNT}
+
+
 def breakdown(prediction: Prediction) -> dict[str, tuple[Part, ...]]:
     """Return the parts of the measured and of the predicted step [s]."""
     complete = prediction.graph.step_complete

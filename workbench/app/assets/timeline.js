@@ -2,6 +2,8 @@
 const KEYS = [["W S, wheel", "zoom"], ["A D, drag", "pan"], ["F", "fit all, or the selected area"], ["shift + drag", "select an area, get its statistics"], ["click", "details and dependencies"],
   ["double click", "zoom to an event"], ["/", "search"], ["N P", "next, previous match"], ["C", "critical path"], ["Esc", "clear"], ["click a lane", "pin it to the top"], ["?", "this help"]];
 
+const LOWEST = 132, HIGHEST = 380;  // height of the picture [px]: it follows the lanes, and scrolls beyond
+
 function element(tag, attributes = {}, ...children) {
   const out = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes)) if (key === "class") out.className = value; else if (key.startsWith("on")) out.addEventListener(key.slice(2), value); else out.setAttribute(key, value);
@@ -41,7 +43,7 @@ export function render({model}) {
   const critical = element("button", {"aria-pressed": "false", title: "Show only what sets the length of the step (C)", onclick: () => { api.toggleCritical(); api.draw(); }}, "Critical path");
   const legend = element("span");
   const bar = element("div", {class: "bar"}, search, found, critical, element("button", {title: "Fit all (F)", onclick: () => { fit(state, 0, state.end); api.moved(); }}, "Fit"), element("button", {title: "Keys (?)", "aria-label": "keys", onclick: () => api.help()}, "?"), note, element("span", {class: "grow"}), legend);
-  const root = element("div", {class: "wb"}, bar, element("div", {class: "stage"}, canvas, empty, card, keys, tip));
+  const stage = element("div", {class: "stage"}, canvas, empty, card, keys, tip), root = element("div", {class: "wb"}, bar, stage);
   let frame = 0, asked = 0, askedView = "";
   const api = {
     send: (message) => model.send_msg(message),
@@ -76,6 +78,7 @@ export function render({model}) {
     const all = state.lanes.map((_, i) => i);
     state.order = [...all.filter((i) => state.pinned.has(i)), ...all.filter((i) => !state.pinned.has(i))];
     state.rowOf = []; state.order.forEach((resource, row) => { state.rowOf[resource] = row; });
+    stage.style.height = `${Math.min(HIGHEST, Math.max(LOWEST, AXIS + state.order.length * PAIR + 36))}px`;
   };
   const show = (title, body) => { card.replaceChildren(element("h4", {}, title), element("button", {class: "close", "aria-label": "close", onclick: () => api.clear()}, "×"), body); card.hidden = false; };
   const colours = () => {

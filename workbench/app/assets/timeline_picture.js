@@ -143,6 +143,12 @@ function drawMarks(g, state, width, height, ink) {
   g.restore();
 }
 
+function drawScroll(g, state, width, height, ink) {
+  const room = height - AXIS, all = state.order.length * PAIR + 8;
+  if (all <= room) return;
+  g.globalAlpha = 0.5; g.fillStyle = ink.dim; g.fillRect(width - 6, AXIS + 2 + (state.scroll / all) * room, 4, Math.max(16, (room / all) * room - 4)); g.globalAlpha = 1;
+}
+
 function paint(canvas, state) {
   const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
   if (!width || !height) return;
@@ -155,6 +161,7 @@ function paint(canvas, state) {
   drawMarks(g, state, width, height, ink);
   drawAxis(g, state, width, height, ink, axis);
   drawLabels(g, state, height, ink);
+  drawScroll(g, state, width, height, ink);
   state.painted = (state.painted || 0) + 1;
   canvas.dataset.painted = String(state.painted); canvas.dataset.predicted = state.picture ? String(state.picture.predicted) : "";
 }
