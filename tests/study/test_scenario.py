@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from workbench.cost.vendor import read_vendor
+from workbench.data import data_path
 from workbench.errors import InvalidSpec, Refused, WorkbenchError
 from workbench.hardware.npu import load_npu
 from workbench.study.axes import tied
@@ -129,3 +130,14 @@ def test_wrong_arguments_are_named_errors(scenario: Scenario, misuse: Callable[[
     with pytest.raises(WorkbenchError) as fault:
         misuse(scenario)
     assert fault.value.fix
+
+
+def test_another_card_comes_with_another_host(scenario: Scenario) -> None:
+    """Host time is kept as recorded: on another card the interval of a launch-bound step says that this is not certain."""
+    launch_bound = Scenario(open_trace([data_path("traces", "synthetic_launch_bound.json.gz")]), npu=load_npu("npu-x"))
+    other = predict(launch_bound)
+    low, high = other.interval_s
+    assert low < other.step_time_s / 1.05
+    assert high > other.step_time_s * 1.05
+    home = predict(launch_bound.with_({"npu": other.scenario.source}))
+    assert home.interval_s[1] / home.step_time_s < high / other.step_time_s

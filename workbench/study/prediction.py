@@ -23,7 +23,8 @@ class Prediction:
 
     ``step_time_s`` is the median over complete steps, as is ``measured_step_s``; per-step values are in
     ``timeline.step_s`` and ``graph.measured_step_s``. ``interval_s`` is an 80 % interval of the step time
-    from that of every operator, all at their low or high ends together; host work and lags are taken as recorded.
+    from that of every operator, all at their low or high ends together, and of the host
+    where the candidate is not the recording's card; lags are taken as recorded.
     ``evidence_share`` maps evidence names to their share of predicted device time. ``op_seconds`` is the
     predicted mean seconds of one execution of each row of ``table``.
     """

@@ -19,6 +19,11 @@ from workbench.study.scenario import Scenario
 
 PER_UNIT = (Evidence.VENDOR, Evidence.INTERPOLATED, Evidence.MODEL, Evidence.EXTRAPOLATED)
 """Evidence that prices a whole unit; its seconds are spread over the unit's recorded kernels."""
+HOST_SPREAD = 0.1
+"""Relative uncertainty [1] of the host's time where the candidate is not the recording's card, whose host comes with it.
+
+A judgement: the host's time is kept as recorded, and the hosts of two machines with different cards differ by about this much.
+"""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class Pricing:
     low: np.ndarray  # float64 [R, C]
     high: np.ndarray  # float64 [R, C]
     owner: np.ndarray  # int64 [R]
+    host_spread: np.ndarray  # float64 [C], relative uncertainty of the host's time
 
     def node_seconds(self, cell: int = 0) -> np.ndarray:
         """Return the duration of every node in one cell, float64 [V] [s]."""
@@ -61,9 +67,10 @@ class Pricing:
         names = ("seconds", "low_s", "high_s", "resource_s", "level_bytes", "bound")
         cost = replace(self.cost, **{name: getattr(self.cost, name)[:, at] for name in names})
         columns = {name: getattr(self, name)[:, at] for name in ("value", "low", "high")}
-        for array in columns.values():
-            array[len(cost.evidence)] = hosts
-        return replace(self, cost=cost, **columns)
+        spread = self.host_spread[at]
+        for array, ends in zip(columns.values(), _host_ends(hosts, spread), strict=True):
+            array[len(cost.evidence)] = ends
+        return replace(self, cost=cost, host_spread=spread, **columns)
 
 
 def price(scenario: Scenario, specs: Sequence[NpuSpec], host_factor: np.ndarray | None = None) -> Pricing:
@@ -87,7 +94,9 @@ def price(scenario: Scenario, specs: Sequence[NpuSpec], host_factor: np.ndarray 
     messages = _unstated(message_times(graph, table, specs, scenario.source), cost)
     cost = with_messages(_recorded_collectives(table, cost), messages)
     factor = np.full(len(specs), scenario.host_factor) if host_factor is None else host_factor
-    return _pricing(scenario, cost, factor, messages)
+    home = scenario.source.name if scenario.source is not None else ""
+    spread = np.array([0.0 if spec.name == home else HOST_SPREAD for spec in specs])
+    return _pricing(scenario, cost, factor, messages, spread)
 
 
 def price_recorded(scenario: Scenario) -> Pricing:
@@ -110,7 +119,7 @@ def price_recorded(scenario: Scenario) -> Pricing:
         note_code=np.zeros(size, dtype=np.int32),
         reasons=("",),
     )
-    return _pricing(scenario, cost, np.array([scenario.host_factor]), None)
+    return _pricing(scenario, cost, np.array([scenario.host_factor]), None, np.zeros(1))
 
 
 def at_bounds(pricing: Pricing, cell: int = 0) -> np.ndarray:
@@ -132,24 +141,30 @@ def _recorded_collectives(table: OpTable, cost: OpCost) -> OpCost:
     return replace(cost, seconds=seconds, low_s=low, high_s=high)
 
 
-def _pricing(scenario: Scenario, cost: OpCost, host_factor: np.ndarray, messages: MessageTimes | None) -> Pricing:
+def _host_ends(host_factor: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the host factor, and it at the low and the high end of its uncertainty; float64 [C] each."""
+    return host_factor, host_factor / (1.0 + spread), host_factor * (1.0 + spread)
+
+
+def _pricing(scenario: Scenario, cost: OpCost, host_factor: np.ndarray, messages: MessageTimes | None, spread: np.ndarray) -> Pricing:
     graph, table = scenario.workload.graph, scenario.workload.table
     size = len(table)
     per_unit = np.isin(cost.evidence, PER_UNIT)
     on_row = graph.op >= 0
-    spread = np.zeros(len(graph), dtype=bool)
-    spread[on_row] = per_unit[graph.op[on_row]]
-    weight = np.where(spread, graph.share, graph.measured_s)
+    shared = np.zeros(len(graph), dtype=bool)
+    shared[on_row] = per_unit[graph.op[on_row]]
+    weight = np.where(shared, graph.share, graph.measured_s)
     row = np.where(graph.op == ROW_HOST, size, np.where(graph.op == ROW_FIXED, size + 1, graph.op)).astype(np.int32)
     owner = np.concatenate((np.arange(size), [-1, -1]))
-    values = [_rows(table, cost, per_unit, seconds, host_factor) for seconds in (cost.seconds, cost.low_s, cost.high_s)]
+    ends = zip((cost.seconds, cost.low_s, cost.high_s), _host_ends(host_factor, spread), strict=True)
+    values = [_rows(table, cost, per_unit, seconds, host) for seconds, host in ends]
     if messages is not None and len(messages.node):
         weight[messages.node] = 1.0
         row[messages.node] = size + 2 + np.arange(len(messages.node))
         owner = np.concatenate((owner, messages.row))
         extra = (messages.seconds, messages.low_s, messages.high_s)
         values = [np.concatenate(pair) for pair in zip(values, extra, strict=True)]
-    made = Pricing(cost, weight, row, values[0], values[1], values[2], owner)
+    made = Pricing(cost, weight, row, values[0], values[1], values[2], owner, spread)
     return _scaled(made, node_factors(scenario)) if scenario.scale else made
 
 
