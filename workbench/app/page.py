@@ -86,7 +86,7 @@ class App:
         )
         self.steps = pmui.Select(label="Step", options={"typical": -1, "all": -2}, value=-1, size="small", width=150, margin=(0, 0, 0, 8))
         parts = (self.operators.__panel__(), self.comparison.__panel__(), self.lags)
-        self.tables = pmui.Tabs(*zip(TABS, parts, strict=True), sizing_mode="stretch_width", margin=0)
+        self.tables = pmui.Tabs(*zip(TABS, parts, strict=True), dynamic=True, sizing_mode="stretch_width", margin=0)
         self.below = Html(height=1, sizing_mode="stretch_width", margin=0)
         self.page = self._page()
         self._watch()
