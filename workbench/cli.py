@@ -156,7 +156,7 @@ def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: i
 @click.option("--budget", default="2 GB", show_default=True, help="Most bytes of operator times (cells x operators x 8).")
 @click.option("--accounts", is_flag=True, help="Also account for the time of every cell (slower).")
 @click.option("--json", "as_json", is_flag=True, help="Print the space as JSON (schema: workbench schema sweep).")
-def sweep(trace: str, axes: tuple[str, ...], out: str | None, budget: str, accounts: bool, as_json: bool, **asked: Any) -> None:
+def sweep(trace: str, axes: tuple[str, ...], out: str | None, budget: str, accounts: bool, as_json: bool, **asked: Any) -> int:
     """Predict the step in every cell of a parameter space."""
     from workbench.study.asked import parse_axis
     from workbench.study.dataset import write_netcdf
@@ -179,6 +179,7 @@ def sweep(trace: str, axes: tuple[str, ...], out: str | None, budget: str, accou
         show(sweep_text(dataset))
         if out is not None:
             click.echo(f"written to {out}")
+    return 0 if bool(dataset["valid"].any()) else 1  # the reasons are shown
 
 
 @cli.command()

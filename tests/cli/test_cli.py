@@ -258,3 +258,10 @@ def test_the_front_offers_every_verb_it_names():
     assert set(workbench._HOMES) | {"__version__"} == set(workbench.__all__) == set(dir(workbench))
     with pytest.raises(AttributeError, match="no_such"):
         _ = workbench.no_such
+
+
+def test_a_sweep_without_a_valid_cell_says_why_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", "data/traces/synthetic_launch_bound.json.gz", "--npu", "npu-x", "--axis", "memory.l1.size=200:300:2GB"])
+    assert ended.value.code == 1
+    assert "smaller than all core-local memory" in " ".join(capsys.readouterr())

@@ -16,6 +16,7 @@ from workbench.study import sweep as module
 from workbench.study.axes import linspace, tied
 from workbench.study.dataset import changes_at, ratio, reasons, write_netcdf
 from workbench.study.predict import predict
+from workbench.study.scenario import Scenario
 from workbench.study.sweep import sweep
 
 HBM = "npu.memory.hbm.bandwidth"
@@ -222,3 +223,12 @@ def test_an_interrupted_file_leaves_the_old_one(scenario, tmp_path, monkeypatch)
 def test_a_device_is_no_place_for_a_sweep(scenario):
     with pytest.raises(Refused, match="not a regular file"):
         write_netcdf(sweep(scenario, {"npu.cores": [16]}, progress=False), "/dev/null")
+
+
+def test_without_a_card_the_recording_is_swept(workload):
+    """The host factor needs no card: cells are replays as measured, equal to asking one by one."""
+    base = Scenario(workload)
+    space = sweep(base, {"host_factor": [1.0, 2.0, 4.0]}, progress=False)
+    assert bool(space["valid"].all())
+    asked = [predict(base.with_({"host_factor": factor})).step_time_s for factor in (1.0, 2.0, 4.0)]
+    assert space["step_time"].values.tolist() == asked

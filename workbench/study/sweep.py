@@ -17,7 +17,7 @@ from workbench.replay.replay import replay, step_times
 from workbench.study.compare import ACCOUNT
 from workbench.study.dataset import Cells, to_dataset
 from workbench.study.predict import predict, with_source
-from workbench.study.price import Pricing, at_bounds, price
+from workbench.study.price import Pricing, at_bounds, price, price_recorded
 from workbench.study.scenario import Scenario
 from workbench.study.space import Axes, Constraints, Space, check_size, lay_out, sizes
 from workbench.study.steps import kept_steps
@@ -101,7 +101,7 @@ class _Group:
 
     scenario: Scenario
     cells: list[int] = field(default_factory=list)
-    specs: list[NpuSpec] = field(default_factory=list)
+    specs: list[NpuSpec | None] = field(default_factory=list)  # None: as recorded
     hosts: list[float] = field(default_factory=list)
 
 
@@ -153,11 +153,10 @@ def _groups(space: Space, cells: Cells, block: range) -> list[_Group]:
     for cell in block:
         try:
             made = _changed(space.scenario, space.changes(cell), cards)
-            assert made.npu is not None
         except WorkbenchError as fault:
             cells.refuse(cell, fault)
             continue
-        key = (id(made.workload), id(made.source), id(made.vendor), made.anchored, made.npu.name)
+        key = (id(made.workload), id(made.source), id(made.vendor), made.anchored, made.npu.name if made.npu else None)
         group = groups.setdefault(key, _Group(made))
         group.cells.append(cell)
         group.specs.append(made.npu)
@@ -170,10 +169,10 @@ def _changed(scenario: Scenario, changes: dict[str, object], cards: dict[tuple[o
     whole = {path: value for path, value in changes.items() if "." not in path}
     made = replace(scenario, **whole)  # type: ignore[arg-type]
     fields = {path.removeprefix("npu."): value for path, value in changes.items() if "." in path}
-    if made.npu is None:
-        raise Refused("npu", "no card to predict for", "choose a card")
     if not fields:
         return made
+    if made.npu is None:
+        raise Refused("npu", "no card to predict for", "choose a card")
     key = (id(made.npu), repr(list(fields.values())))
     if key not in cards:
         cards[key] = made.npu.with_si(fields)
@@ -199,9 +198,10 @@ def _price_group(group: _Group, cells: Cells, accounts: bool) -> None:
 def _price_unique(group: _Group) -> Pricing:
     """Price every different card once; cells that differ in the host factor only share it."""
     unique = {id(spec): spec for spec in group.specs}
-    if len(unique) == len(group.specs):
-        return price(group.scenario, group.specs, np.array(group.hosts))
-    pricing = price(group.scenario, list(unique.values()))
+    cards = [spec for spec in unique.values() if spec is not None]
+    if len(cards) == len(group.specs):
+        return price(group.scenario, cards, np.array(group.hosts))
+    pricing = price(group.scenario, cards) if cards else price_recorded(group.scenario)
     column = {key: at for at, key in enumerate(unique)}
     at = [column[id(spec)] for spec in group.specs]
     return pricing.at_cells(at, np.array(group.hosts))
