@@ -77,7 +77,8 @@ def test_elementwise_operands(tmp_path, name, reads, writes):
         ("FlashAttentionScore", Kind.ATTENTION_FORWARD),
         ("FlashAttentionScoreGrad", Kind.ATTENTION_BACKWARD), ("layernorm", Kind.NORM), ("rmsnorm", Kind.NORM), ("LayerNormV3", Kind.NORM),
         ("softmax", Kind.SOFTMAX), ("SoftmaxV2", Kind.SOFTMAX), ("TransData", Kind.COPY), ("Cast", Kind.COPY), ("lstm_bwd", Kind.RNN),
-        ("ReduceSum", Kind.REDUCTION), ("GatherV2", Kind.EMBEDDING), ("topk", Kind.SORT), ("ApplyAdamW", None), ("mysterious", None),
+        ("ReduceSum", Kind.REDUCTION), ("GatherV2", Kind.EMBEDDING), ("topk", Kind.SORT), ("ApplyAdamW", Kind.OPTIMIZER),
+        ("mysterious", None),
     ],
 )  # fmt: skip
 def test_names_of_frameworks(name, kind):
@@ -85,6 +86,23 @@ def test_names_of_frameworks(name, kind):
 
     found = word(name)
     assert (found.kind if found else None) == kind
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind != Kind.UNKNOWN])
+def test_the_name_of_a_kind_is_its_plain_forward_form(kind):
+    from workbench.operators.words import word
+
+    for name in (kind.name, kind.name.lower()):
+        found = word(name)
+        assert found.kind == kind
+        assert not found.backward
+        assert not found.depthwise
+
+
+def test_softmax_and_norm_read_and_write_once(tmp_path):
+    table = read_operators(write(tmp_path, "op,dtype,rows,cols\nsoftmax,fp32,10,20\nlayernorm,fp32,10,20\n")).table
+    assert table.bytes_read.tolist() == [800, 800 + 2 * 20 * 4]
+    assert table.bytes_written.tolist() == [800, 800]
 
 
 def test_rows_that_say_too_little_are_listed_with_their_line_and_reason(tmp_path):
@@ -152,6 +170,36 @@ def test_every_row_of_the_measured_tables_is_understood(shared, name):
     assert not found.left_out
     assert np.isfinite(found.table.measured_s).all()
     assert not {note.code for note in found.notes} - {"dtype-translated"}
+
+
+PROFILE = """Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Input Data Types,Output Shapes
+1,mm1,MatMulV2,AI_CORE,1.0,1478.18,\"\"\"4096,12288;4608,12288\"\"\",FLOAT16;FLOAT16,\"\"\"4096,4608\"\"\"
+1,bmm,BatchMatMul,AI_CORE,2.0,45.5,\"\"\"12,1024,512;12,512,1024\"\"\",DT_BF16;DT_BF16,\"\"\"12,1024,1024\"\"\"
+1,ln,LayerNormV3,AI_VECTOR_CORE,3.0,359.5,\"\"\"1024,4,12288;12288;12288\"\"\",FLOAT16;FLOAT16;FLOAT16,\"\"\"1024,4,12288;1024,4,1\"\"\"
+1,hcom,hcom_allReduce_,HCCL,4.0,1470.8,N/A,N/A,N/A
+1,set,MemSet,AI_VECTOR_CORE,5.0,2.1,\"\"\"\"\"\",UNDEFINED,\"\"\"\"\"\"
+"""
+
+
+def test_the_kernel_table_of_a_profiler(tmp_path):
+    """The second input of mm1 is transposed: n comes from the output, k from the first input."""
+    found = read_operators(write(tmp_path, PROFILE))
+    assert found.table.kind.tolist() == [Kind.GEMM, Kind.BATCHED_GEMM, Kind.NORM]
+    assert found.table.dtype.tolist() == [Dtype.FP16, Dtype.BF16, Dtype.FP16]
+    assert found.table.dims[0, :4].tolist() == [1, 4096, 4608, 12288]
+    assert found.table.dims[1, :4].tolist() == [12, 1024, 1024, 512]
+    assert found.table.dims[2, :2].tolist() == [4096, 12288]
+    assert found.table.measured_s.tolist() == pytest.approx([1478.18e-6, 45.5e-6, 359.5e-6])
+    assert [found.sheet.line[row.row] for row in found.left_out] == [5, 6]
+
+
+def test_a_recorded_kernel_table(shared):
+    found = read_operators(shared / "traces" / "ascend" / "kernel_details.csv")
+    assert len(found.table) + len(found.left_out) == 591
+    assert (found.table.kind == Kind.GEMM).sum() == 9
+    assert (found.table.kind == Kind.BATCHED_GEMM).sum() == 4
+    left = {row.name.lower()[:4] for row in found.left_out if "no rule" in row.why}
+    assert left <= {"hcom", "stat", "nonz", "lpno"}  # collectives, random masks, data-dependent sizes, updates of a norm
 
 
 SHEET = """<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>

@@ -51,29 +51,35 @@ RULES: tuple[tuple[str, Word], ...] = (
     (r"(vanilla|rnn)(_(fwd|forward))?", Word(Kind.RNN)),
     (r"(vanilla|rnn)_(bwd|backward)", Word(Kind.RNN, backward=True)),
     (r"_?(log_?)?softmax(_?v2)?(_backward|grad.*|_bwd)", Word(Kind.SOFTMAX, reads=2.0, backward=True)),
-    (r"_?(log_?)?softmax(_?v2)?", Word(Kind.SOFTMAX)),
+    (r"_?(log_?|scaled_?masked_?)?softmax(_?v2)?", Word(Kind.SOFTMAX)),
     (r"(native_)?(ln|(layer|batch|group|rms|instance)_?norm|bn)[a-z0-9]*(_backward|grad.*|_bwd)",
      Word(Kind.NORM, reads=2.0, backward=True)),
     (r"(native_)?(add_?)?(ln|(layer|batch|group|rms|instance)_?norm|bn)([a-z0-9]*)", Word(Kind.NORM)),
-    (r"(reduce_?)?(sum|mean|max|min|prod|amax|amin|norm|argmax|argmin)|reduce[a-z_]*", Word(Kind.REDUCTION)),
+    (r"(reduce_?)?(sum|mean|max|min|prod|amax|amin|norm|argmax|argmin)|lp_?norm_?reduce.*|arg_?max.*|arg_?min.*|reduce[a-z_]*",
+     Word(Kind.REDUCTION)),
     (r"(sort|top_?k|unique|argsort).*", Word(Kind.SORT)),
     (r"(embedding|gather|scatter|index|take|unsorted_segment).*", Word(Kind.EMBEDDING)),
     (r"(max|avg|adaptive_avg|global_avg)_?pool.*|pooling", Word(Kind.POOLING)),
     (r"(zeros?_?like|ones?_?like|fill.*|zero_|zeros|ones|mem_?set)", Word(Kind.SET, reads=0.0)),
-    (r"(copy_?|mem_?cpy.*|clone|contiguous|transpose.*|trans_?data|permute|concat.*|cat|slice.*|stack|pad.*|split.*|cast|to)",
+    (r"(as_?strided|strided_?slice.*|broadcast_?to|copy_?|mem_?cpy.*|clone|contiguous|transpose.*|trans_?data|permute|concat.*|cat|slice.*|stack|pad.*|split.*|cast|to)",
      Word(Kind.COPY)),
-    (r"(fused_?)?(adamw?|sgd|lamb)[a-z_0-9]*", Word(Kind.OPTIMIZER, reads=4.0, writes=3.0, operations=14.0)),
+    (r"(apply_?|fused_?)?(adam_?w?|sgd|lamb)[a-z_0-9]*", Word(Kind.OPTIMIZER, reads=4.0, writes=3.0, operations=14.0)),
     (r"silu_mul", Word(_MAP, 3.0, 2.0, 6.0)),  # as PyTorch runs it: silu and the product are two kernels
     (r"(swiglu|silu_and_mul|gelu_and_mul|geglu)", Word(_MAP, 2.0, 1.0, 6.0)),
     (r"(add|sub|mul|div|pow|maximum|minimum|where|real_?div)", Word(_MAP, 2.0)),
     (r"(gelu|silu|tanh|sigmoid|exp|log|erf|softplus)(_backward|grad)", Word(_MAP, 2.0, 1.0, 10.0)),
     (r"relu(_backward|grad)", Word(_MAP, 2.0)),
-    (r"(gelu|silu|swish|tanh|sigmoid|exp|log|erf|softplus|sin|cos)_?", Word(_MAP, operations=10.0)),
+    (r"(fast_?gelu|gelu|silu|swish|tanh|sigmoid|exp|log|erf|softplus|sin|cos)_?", Word(_MAP, operations=10.0)),
     (r"(add|sub|mul|div|pow|rsub)[us]_?", Word(_MAP)),  # with a scalar
-    (r"(relu|abs|neg|sqrt|rsqrt|square|clamp|threshold|not|dropout.*|elementwise.*|quanti[sz]e.*|dequanti[sz]e.*|less.*|greater.*|equal.*)_?",
+    (r"(logical_?(not|and|or)|tril|triu|reciprocal|relu|abs|neg|sqrt|rsqrt|square|clamp|threshold|not|drop_?out.*|elementwise.*|quanti[sz]e.*|dequanti[sz]e.*|less.*|greater.*|equal.*)_?",
      Word(_MAP)),
 )  # fmt: skip
 """Patterns of a whole name, and what it computes."""
+
+OF_KIND: Mapping[Kind, Word] = MappingProxyType(
+    {Kind.SET: Word(Kind.SET, reads=0.0), Kind.OPTIMIZER: Word(Kind.OPTIMIZER, reads=4.0, writes=3.0, operations=14.0)}
+)
+"""What the name of a kind itself says, where it is not one read and one write."""
 
 DTYPES: Mapping[str, tuple[Dtype, str]] = MappingProxyType(
     {
@@ -99,7 +105,7 @@ def _word(name: str) -> Word | None:
     plain = re.sub(r"\A(aten::|torch\.|npu::|aclnn)", "", name.strip(), flags=re.IGNORECASE).lower().replace("-", "_").replace(" ", "_")
     upper = plain.upper()
     if upper in Kind.__members__ and Kind[upper] != Kind.UNKNOWN:
-        return next((word for _, word in RULES if word.kind == Kind[upper]), Word(Kind[upper]))
+        return OF_KIND.get(Kind[upper], Word(Kind[upper]))
     return next((word for pattern, word in _compiled() if pattern.fullmatch(plain)), None)
 
 

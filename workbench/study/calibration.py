@@ -77,7 +77,7 @@ def calibrate_card(operators: Operators, spec: NpuSpec, *, copies: float = np.in
             why = f"{len(rows)} rows are too few to fit" if resolve(spec, dtype) else f"{spec.name} does not run"
             notes.append(Note("dtype-not-fitted", operators.sheet.path, len(rows), f"{why} {dtype}", f"give at least {FEWEST} products"))
             continue
-        products = _products(operators, rows, copies)
+        products = products_of(operators, rows, copies)
         source = f"{Path(operators.sheet.path).name}, digest {operators.sheet.digest}; five-fold by shape"
         fitted[dtype], figures = _fit(spec, dtype, products, source)
         fits.append(figures)
@@ -108,7 +108,8 @@ def _one_device(operators: Operators) -> None:
                 )
 
 
-def _products(operators: Operators, rows: np.ndarray, copies: float) -> Products:
+def products_of(operators: Operators, rows: np.ndarray, copies: float) -> Products:
+    """Return some rows as measured products; ``copies`` as in `calibrate_card`."""
     table = operators.table
     operand = np.repeat(item_sizes(table)[rows, None], 3, axis=1)
     operand[:, 2] = np.maximum(operand[:, 2], 2.0)

@@ -13,6 +13,7 @@ import numpy as np
 from workbench.errors import InvalidSpec, Note, Refused
 from workbench.operators.columns import LeftOut, columns_of, listed
 from workbench.operators.listed import Listed, operator_list
+from workbench.operators.profiles import from_profile
 from workbench.operators.sheet import Sheet, read_sheet
 from workbench.operators.table import Dtype, OpTable
 from workbench.operators.words import element_type
@@ -41,7 +42,7 @@ def read_operators(
 
     Columns: ``op`` (or ``kind``, ``operator``, ``type``, ``name``), ``dtype``, the dimensions of the kind (``B``, ``M``, ``N``,
     ``K``; ``rows``, ``cols``; see `workbench.operators.columns.ALIASES`) and optionally a measured time with its unit
-    (``latency_us``).
+    (``latency_us``). Kernel tables of the Ascend profiler (``kernel_details.csv``, ``op_summary*.csv``) are understood as they are.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def read_operators(
     Refused
         No row gives an operator, or the default dtype is unknown.
     """
-    sheet = read_sheet(path).renamed(columns or {}).where_equal(where or {})
+    sheet = from_profile(read_sheet(path).where_equal(where or {}).renamed(columns or {}))
     return _operators(sheet, dtype, needs_time)
 
 
