@@ -208,7 +208,7 @@ def check(file: str, as_json: bool) -> int:
 @click.option("--npu", default="", metavar="NAME_OR_FILE", help="Card at the start.")
 @click.option("--folder", metavar="DIR", help="Folder below which traces on this machine may be picked.")
 @click.option("--address", default="localhost", show_default=True, help="Address to listen on.")
-@click.option("--origin", "origins", multiple=True, metavar="HOST", help="Host a proxy serves the page under.")
+@click.option("--allow-websocket-origin", "--origin", "origins", multiple=True, metavar="HOST", help="Host a proxy serves the page under.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser window.")
 def serve(traces: tuple[str, ...], no_browser: bool, **asked: Any) -> None:
     """Open the app in the browser; the first of TRACES is opened."""

@@ -9,15 +9,16 @@ import json
 import pytest
 
 from workbench.app.cards import headline
+from workbench.app.comparing import PINNED, RECORDED, Comparison, Pair, account_html, compared, delta_frame
 from workbench.app.editor import Editor, grouped, text_of
 from workbench.app.explorer import explorer
 from workbench.app.exports import card_yaml, operators_csv, timeline_json
-from workbench.app.opening import for_page
 from workbench.app.serve import pages
 from workbench.app.shelf import Shelf
 from workbench.app.state import AS_RECORDED, Session, parse_edits
 from workbench.app.sweeping import Sweep, compute
 from workbench.app.tables import lag_html, notes_html, operator_frame
+from workbench.app.words import for_page
 from workbench.cost.cost import Evidence
 from workbench.cost.vendor import read_vendor
 from workbench.errors import InvalidSpec, Note, Refused, UnreadableInput
@@ -195,8 +196,38 @@ def test_the_explorer_predicts_what_its_sliders_say(session):
 
 
 def test_errors_speak_of_the_page_not_of_the_server(tmp_path):
-    text = for_page(f"{tmp_path}/workbench-ab12/cut off.json: ends early. To mend it: import what is whole with --salvage")
-    assert text == "cut off.json: ends early. To mend it: import what is whole with “Damaged file: import what is whole” in Open"
+    text = for_page(f"{tmp_path}/workbench-ab12/cut.json: ends early. To mend it: import what is whole with --salvage")
+    assert text == "cut.json: ends early. To mend it: import what is whole with “Damaged file: import what is whole” in Open"
+    kept = "4.2 TB/s; aten::mm; 3/4 of a.json; either/or; see https://example.org/a.json"
+    assert for_page(kept) == kept
+    assert for_page("C:\\traces\\a.json and /srv/t/b.json.gz") == "a.json and b.json.gz"
+
+
+def test_a_comparison_is_that_of_the_library(session):
+    """Against the recording: rows of the candidate's table, largest change first, deltas that are the difference of the sides."""
+    prediction = session.answer.prediction
+    found = compared(Pair(prediction, RECORDED, None))
+    assert found.base.step_time_s == pytest.approx(prediction.measured_step_s, rel=1e-3)
+    frame = delta_frame(found)
+    assert frame.delta.abs().is_monotonic_decreasing
+    assert (frame.candidate - frame.base).tolist() == pytest.approx(frame.delta.tolist())
+    assert [prediction.table.name[row] for row in frame.index] == frame.name.tolist()
+    assert quantity(prediction.step_time_s, "s") in account_html(found, "the recording")
+    card = compared(Pair(prediction, "h100-sxm", None))
+    assert card.base.step_time_s == predict(Scenario(session.workload, npu=load_npu("h100-sxm"))).step_time_s
+
+
+def test_what_is_pinned_stays_while_the_card_changes(session):
+    """The pinned side keeps its step; the selection follows the click."""
+    comparison, before = Comparison(session), session.answer.prediction.step_time_s
+    comparison.keep()
+    assert comparison.baseline.value == PINNED and (comparison.table.value.delta == 0).all()
+    session.set_field("memory.hbm.bandwidth", "0.8 TB/s")
+    comparison.update()
+    assert f"<td class='n'>{quantity(before, 's')}</td>" in comparison.account.html
+    row = int(comparison.table.value.index[0])
+    session.selected = row
+    assert comparison.table.value.index[comparison.table.selection[0]] == row
 
 
 def test_what_is_whole_of_a_damaged_file_can_be_opened(session, said, shelf, tmp_path):

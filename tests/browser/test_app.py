@@ -44,6 +44,7 @@ def test_a_slider_moves_the_step_the_pictures_and_the_address(screen: Screen, ad
     assert f"trace={SAMPLE}" in screen.page.url
     assert screen.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     _timeline_answers(screen)
+    _compared(screen)
     _reset(screen, after)
     assert screen.outside == []
 
@@ -70,17 +71,34 @@ def _timeline_answers(screen: Screen) -> None:
     page.get_by_label("search events").fill("")
 
 
+def _compared(screen: Screen) -> None:
+    """The tab shows step and operators of both sides; a row selects its operator, which the timeline outlines."""
+    page = screen.page
+    page.get_by_role("button", name="Compare").first.click()
+    page.get_by_text("Parts are the mean of the steps").wait_for()
+    page.get_by_text("delta [ms]").wait_for()
+    row = page.locator(".tabulator-row", has_text="aten::").first
+    row.wait_for()
+    before = page.locator(CANVAS).first.get_attribute("data-painted")
+    row.click()
+    page.wait_for_function(f"document.querySelector('{CANVAS}')?.dataset.painted !== '{before}'")
+    page.locator(".tabulator-row.tabulator-selected").first.wait_for()
+    assert "-" in row.inner_text(), "npu-x is faster than the card it was recorded on"
+
+
 def _reset(screen: Screen, after: str) -> None:
     """The card's own value comes back."""
     screen.page.get_by_role("button", name="Reset").click()
     screen.wait_card("Predicted step", after)
 
 
-def test_a_broken_file_says_what_is_wrong_and_what_to_do(screen: Screen, address: str, tmp_path: Any) -> None:
-    """An upload cut in the middle of an event: the message names the file and the remedy, and the page lives on."""
+def test_what_is_wrong_is_said_with_what_to_do(screen: Screen, address: str, tmp_path: Any) -> None:
+    """A stale address, then an upload cut in the middle of an event: each message names thing and remedy, and the page lives on."""
     path = tmp_path / "cut_off.json"
     path.write_text('{"traceEvents": [{"ph": "X", "name": "aten::mm", "ts": 12.5, "du')
-    screen.page.goto(address)
+    screen.page.goto(address + "?trace=gone.json.gz&npu=no-such-card")
+    assert "no-such-card" in toast(screen.page, "no-such-card")
+    assert "pick one of" in toast(screen.page, "gone.json.gz")
     screen.page.get_by_text("No trace is open").wait_for(timeout=60_000)
     screen.page.wait_for_function("document.getElementById('loader').style.display !== 'flex'", timeout=60_000)
     screen.page.get_by_role("button", name="Open", exact=False).last.click()
@@ -88,11 +106,3 @@ def test_a_broken_file_says_what_is_wrong_and_what_to_do(screen: Screen, address
     message = toast(screen.page, "cut_off.json")
     assert "To mend it" in message
     assert screen.outside == []
-
-
-def test_an_address_that_names_nothing_known_is_said(screen: Screen, address: str) -> None:
-    """A stale link: the unknown trace and the unknown card are named; the page is there with the default card."""
-    screen.page.goto(address + "?trace=gone.json.gz&npu=no-such-card")
-    assert "no-such-card" in toast(screen.page, "no-such-card")
-    assert "pick one of" in toast(screen.page, "gone.json.gz")
-    screen.page.get_by_text("No trace is open").wait_for()

@@ -265,3 +265,11 @@ def test_a_sweep_without_a_valid_cell_says_why_and_fails(capsys: pytest.CaptureF
         main(["sweep", "data/traces/synthetic_launch_bound.json.gz", "--npu", "npu-x", "--axis", "memory.l1.size=200:300:2GB"])
     assert ended.value.code == 1
     assert "smaller than all core-local memory" in " ".join(capsys.readouterr())
+
+
+def test_serve_says_what_it_cannot_serve(run):
+    """Every option of the server is there; a trace that does not exist is named before anything is started."""
+    said = run("serve", "--help")
+    assert all(option in said.stdout for option in ("--npu", "--folder", "--address", "--port", "--allow-websocket-origin", "--no-browser"))
+    refused = run("serve", "gone.json.gz", "--port", 0, "--address", "127.0.0.1", "--npu", "npu-x", "--folder", ".", "--no-browser")
+    assert refused.returncode == 2 and "gone.json.gz: no such file" in refused.stderr and "Traceback" not in refused.stderr

@@ -13,6 +13,7 @@ from panel.custom import JSComponent
 
 from workbench.app.html import Html, asset
 from workbench.app.state import AS_RECORDED, Session
+from workbench.app.words import ANCHORED
 from workbench.errors import WorkbenchError
 from workbench.hardware.npu import Field, catalogue
 from workbench.hardware.schema import entry_of
@@ -137,7 +138,7 @@ class Editor:
             description="Host work and unexplained host gaps take this many times as long as recorded.",
         )
         self.anchored = pmui.Checkbox(
-            label="Scale from measurement",
+            label=ANCHORED,
             value=session.anchored,
             margin=(2, 0, 2, 0),
             description="Price an operator as measured x model(this card) / model(recorded card), instead of by the model alone.",

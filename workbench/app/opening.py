@@ -14,19 +14,14 @@ import panel_material_ui as pmui
 from workbench.app.html import Html
 from workbench.app.runner import Latest, Outcome
 from workbench.app.state import Session
+from workbench.app.words import SALVAGE
 from workbench.cost.vendor import VendorTimes, read_vendor
 from workbench.errors import UnreadableInput, WorkbenchError
 
 _SMALL = "font:12.5px/1.45 Inter,Roboto,system-ui,sans-serif;opacity:.8"
 
-SALVAGE = "Damaged file: import what is whole"
 UPLOADS = "workbench-"
 """Prefix of the folders uploads are kept in."""
-
-
-def for_page(text: str) -> str:
-    """Return an error text in the words of the page: no folder of an upload, no flag of the command line."""
-    return re.sub(rf"\S*[/\\]{UPLOADS}[^/\\\s]+[/\\]", "", text).replace("with --salvage", f"with “{SALVAGE}” in Open")
 
 
 class Opening:

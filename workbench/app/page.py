@@ -16,13 +16,14 @@ from workbench.app.comparing import Comparison
 from workbench.app.editor import Editor
 from workbench.app.exports import Exports
 from workbench.app.html import Html
-from workbench.app.opening import Opening, for_page
+from workbench.app.opening import Opening
 from workbench.app.roofline import Roofline
 from workbench.app.shelf import Shelf
 from workbench.app.state import Session
 from workbench.app.sweeping import SweepPlot
 from workbench.app.tables import Operators, html_list, lag_html, notes_html
 from workbench.app.timeline import Timeline
+from workbench.app.words import for_page
 from workbench.errors import WorkbenchError
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ TOAST_MS = 12_000
 SETTLE_MS = 250
 TABLES_MS = 250
 """Tables follow this much later [ms]: they take longer to draw than all pictures."""
+TABLES_PX = 590
+"""Height kept for the tables [px]: a tab is empty until its rows have come."""
 TABS = ("Operators", "Compare", "Unexplained lags")
 
 
@@ -156,7 +159,10 @@ class App:
     def _status(self) -> None:
         words = self.session.busy
         self.status.html = (
-            f'<div style="font:13px system-ui,sans-serif;color:#fff;line-height:30px;white-space:nowrap">{words}…</div>' if words else ""
+            f'<div style="font:13px system-ui,sans-serif;color:#fff;line-height:30px;white-space:nowrap;overflow:hidden;'
+            f'text-overflow:ellipsis;text-align:right">{words}…</div>'
+            if words
+            else ""
         )
 
     def _toggle(self) -> None:
@@ -202,7 +208,12 @@ class App:
         sweep = _panel(pn.Row(_heading("Sweep"), self.sweep.field, sizing_mode="stretch_width"), self.sweep.__panel__(), height=400)
         both = pn.FlexBox(roof, sweep, flex_wrap="nowrap", gap="12px", sizing_mode="stretch_width")
         return pn.Column(
-            self.cards.__panel__(), timeline, both, _panel(self.below, self.tables), sizing_mode="stretch_width", margin=(10, 14)
+            self.cards.__panel__(),
+            timeline,
+            both,
+            _panel(self.below, self.tables, min_height=TABLES_PX),
+            sizing_mode="stretch_width",
+            margin=(10, 14),
         )
 
 
@@ -210,12 +221,13 @@ def _heading(text: str) -> Any:
     return pn.pane.HTML(f'<div style="font:600 14px Inter,Roboto,system-ui,sans-serif">{text}</div>', margin=(4, 0))
 
 
-def _panel(*parts: Any, height: int | None = None) -> Any:
-    sizing = {"height": height, "sizing_mode": "stretch_width"} if height else {"sizing_mode": "stretch_width"}
+def _panel(*parts: Any, height: int | None = None, min_height: int | None = None) -> Any:
+    sizing: dict[str, Any] = {"height": height, "sizing_mode": "stretch_width"} if height else {"sizing_mode": "stretch_width"}
     return pn.Column(
         *parts,
         styles={"border": "1px solid rgba(127,137,150,.35)", "border-radius": "10px", "padding": "6px 12px 10px"},
         margin=(12, 0, 0, 0),
+        min_height=min_height,
         **sizing,
     )
 

@@ -115,6 +115,7 @@ class SweepPlot:
             axis.axis_label_text_font_size = "12px"
             axis.major_label_text_font_size = "11px"
             axis.axis_label_standoff = 4
+        plot.xaxis[0].formatter = _ticks("")
         plot.xaxis[0].ticker.desired_num_ticks = 4
         plot.yaxis[1].formatter = CustomJSTickFormatter(code="return `${Math.round(100 * tick)} %`")
         plot.yaxis[0].axis_label_text_color, plot.yaxis[1].axis_label_text_color = STEP, SHARE

@@ -13,6 +13,7 @@ from bokeh.models.widgets.tables import NumberFormatter
 
 from workbench.app.html import Html, asset
 from workbench.app.state import Session
+from workbench.app.words import for_page
 from workbench.errors import Note
 from workbench.view.text import quantity
 
@@ -160,11 +161,13 @@ def notes_html(notes: tuple[Note, ...]) -> str:
     """Return every note as HTML."""
     if not notes:
         return _line("No notes: nothing had to be tolerated or assumed.")
-    return "".join(
-        f'<div class="note"><div><span class="code">{escape(note.code)}</span> · {note.count}×</div><div>{escape(note.text)}</div>'
-        f'<div class="where">{escape(note.where)}</div>{f"""<div class="fix">{escape(note.fix)}</div>""" if note.fix else ""}</div>'
-        for note in notes
-    )
+    return "".join(_note(*(escape(for_page(text)) for text in (note.code, note.text, note.where, note.fix)), note.count) for note in notes)
+
+
+def _note(code: str, text: str, where: str, fix: str, count: int) -> str:
+    remedy = f'<div class="fix">{fix}</div>' if fix else ""
+    head = f'<div><span class="code">{code}</span> · {count}×</div>'
+    return f'<div class="note">{head}<div>{text}</div><div class="where">{where}</div>{remedy}</div>'
 
 
 def html_list() -> Html:
