@@ -131,6 +131,8 @@ def test_rows_that_say_too_little_are_listed_with_their_line_and_reason(tmp_path
         ("op,dtype,M,N,K\ngemm,bf16,1,1\n", "ops.csv:2", "4 cells, but 5 columns"),
         ("op,dtype,B,S,L,H,D,mask\nattention,bf16,1,8,8,1,8,diagonal\n", "ops.csv:2: column 'mask'", "unknown mask"),
         ("op,dtype,N,C,H,W,K,R,S,stride_h\nconv,bf16,1,8,8,8,8,3,3,0\n", "ops.csv:2", "at least 1"),
+        ("op,dtype,rows,cols\nadd,bf16,9000000000000000,2000000000\n", "ops.csv:2", "larger than any memory"),
+        ("op,dtype,B,S,H,D\nattention,bf16,1,9000000000,8,64\n", "ops.csv:2: column 's'", "not a count"),  # pairs would overflow
         ("", "ops.csv:1", "empty"),
     ],
 )

@@ -18,6 +18,8 @@ from workbench.operators.table import DIMS, Dtype, Kind
 from workbench.operators.words import Word, element_type, word
 
 TIME = re.compile(r"(?:latency|time|duration|mean|median)\W?_?\(?(ns|us|ms|s)\)?\Z")
+MOST, MOST_SMALL = 2**53, 2**31  # exact in a float; products of two small ones in an int64 (pairs of attention)
+LARGE = ("elements", "bytes", "rows")
 LONGEST_S = 1e6  # [s]; longer is no operator, and sums of it may overflow
 BARE_TIMES = ("latency", "time", "duration")
 LABELS = ("kind", "op", "operator", "type", "name")
@@ -220,7 +222,7 @@ def dims_of(sheet: Sheet, columns: Columns, row: int, found: Word) -> Dims | str
     for dim, names in ALIASES[kind].items():
         name = next((name for name in names if name in columns.at and cells[columns.at[name]].lower() not in MISSING), None)
         if name is not None:
-            given[dim] = whole(cells[columns.at[name]], sheet.where(row, name))
+            given[dim] = whole(cells[columns.at[name]], sheet.where(row, name), MOST_SMALL if dim not in LARGE else MOST)
     _from_others(sheet, columns, row, kind, given)
     if found.depthwise and "c" in given:
         given.setdefault("groups", given["c"])
@@ -251,6 +253,8 @@ def _from_others(sheet: Sheet, columns: Columns, row: int, kind: Kind, given: di
         sides = {name: cells[columns.at[name]] for name in ("rows", "cols")}
         if not any(side.lower() in MISSING for side in sides.values()):
             given["elements"] = math.prod(whole(side, sheet.where(row, name)) for name, side in sides.items())
+            if given["elements"] > MOST:
+                raise InvalidSpec(sheet.where(row), "rows x cols is larger than any memory", "mend the row")
 
 
 def number(text: str, where: str) -> float:
@@ -267,15 +271,15 @@ def number(text: str, where: str) -> float:
         raise InvalidSpec(where, f"{text!r} is not a number", "write a decimal number, or N/A") from None
 
 
-def whole(text: str, where: str) -> int:
+def whole(text: str, where: str, most: int = MOST) -> int:
     """Read a count.
 
     Raises
     ------
     InvalidSpec
-        Not a whole number of 0 or more, or one beyond 2**53.
+        Not a whole number of 0 or more, or one beyond ``most``.
     """
     value = number(text, where)
-    if not math.isfinite(value) or value != int(value) or not 0 <= value <= 2**53:
-        raise InvalidSpec(where, f"{text!r} is not a count", "write a whole number")
+    if not math.isfinite(value) or value != int(value) or not 0 <= value <= most:
+        raise InvalidSpec(where, f"{text!r} is not a count", f"write a whole number of at most {most}")
     return int(value)
