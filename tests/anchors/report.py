@@ -31,6 +31,8 @@ HEAD = """# Accuracy of operator times
 
 Written by `python3 run.py accuracy` on {date}; digest of the measurements {digest}.
 
+source: this project's predictions against public measurements (LLMCompass, DeepBench, NeuSight, vidur, aiconfigurator, ml-engineering)
+
 Scored on the half of the shapes that a hash of (operator, dtype, shape) holds back; errors in percent.
 
 - **Model**: `estimate` with the card as shipped and cold operands, nothing fitted here. The scalars of some cards were fitted on rows

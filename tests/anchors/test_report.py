@@ -10,7 +10,7 @@ import pytest
 
 from tests.anchors.report import lines, markdown
 
-REPORT = Path(__file__).resolve().parents[2] / "docs" / "accuracy.md"
+REPORT = Path(__file__).resolve().parents[2] / "data" / "reports" / "operator_accuracy.md"
 
 
 @pytest.mark.accuracy
