@@ -225,8 +225,10 @@ def lab(arguments: tuple[str, ...]) -> int:
 
     notebooks = Path(__file__).resolve().parent.parent / "notebooks"
     environment = {**os.environ, "PANEL_INLINE": "true", "BOKEH_RESOURCES": "inline"}
-    folder = str(notebooks) if notebooks.is_dir() else os.getcwd()
-    return subprocess.call([sys.executable, "-m", "jupyterlab", f"--notebook-dir={folder}", *arguments], env=environment)
+    given = any("notebook-dir" in text or "root_dir" in text for text in arguments)
+    folder = [] if given else [f"--notebook-dir={notebooks if notebooks.is_dir() else os.getcwd()}"]
+    quiet = "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"  # nothing is asked outside
+    return subprocess.call([sys.executable, "-m", "jupyterlab", *folder, quiet, *arguments], env=environment)
 
 
 @cli.command()

@@ -103,7 +103,6 @@ class App:
         session.param.watch(lambda _: self._status(), "busy")
         session.param.watch(lambda _: self._steps(), "workload")
         self.steps.param.watch(lambda event: session.param.update(step=event.new), "value")
-        self.tables.param.watch(lambda _: _guarded(self._fill), "active")
         self.page.param.watch(lambda event: session.param.update(dark=event.new), "dark_theme")
         session.dark = bool(self.page.dark_theme)
 
@@ -138,11 +137,10 @@ class App:
         self._when_still(self._fill, TABLES_MS)
 
     def _fill(self) -> None:
-        """Fill the table that is looked at."""
-        if self.session.answer is None:
-            return
+        """Fill the tables; only the one that is looked at goes to the browser, the others are complete when their tab is opened."""
         with pn.io.hold():
-            (self.operators.update, self.comparison.update, self._lags)[self.tables.active]()
+            for act in (self.operators.update, self.comparison.update, self._lags):
+                _guarded(act)
 
     def _compare(self) -> None:
         self.tables.active = TABS.index("Compare")

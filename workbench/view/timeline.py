@@ -244,7 +244,11 @@ def timeline(prediction: Prediction, step: int | None = None, *, width: int = 90
         image = rgb(lanes, low * 1e-3, high * 1e-3, width)
         return hv.RGB(image, bounds=(low, 0.0, high, float(len(image))), kdims=["time", "lane"]).opts(apply_hard_bounds=False)
 
+    def bounded(plot: Any, _element: Any) -> None:
+        plot.handles["x_range"].bounds = (-0.05 * end, 1.05 * end)  # else the wheel leads into emptiness
+
     options = {
+        "hooks": [bounded],
         "width": width,
         "height": 80 + row * len(ticks),
         "yticks": ticks,
