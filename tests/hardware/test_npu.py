@@ -142,3 +142,12 @@ def test_get_names_the_nearest_path():
 def test_figures_whose_quotients_would_not_be_finite_are_refused(changes):
     with pytest.raises(InvalidSpec, match="out of range"):
         load_npu("npu-x").with_(changes)
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("hbm.bandwidth", "memory.hbm.bandwidth"), ("memory.l1.capacity", "memory.l1.size"), ("memory.hbm.bandwith", "memory.hbm.bandwidth")],
+)
+def test_an_unknown_path_names_the_one_meant(asked: str, meant: str) -> None:
+    with pytest.raises(InvalidSpec, match=f"did you mean '{meant}'"):
+        load_npu("npu-x").with_({asked: "1 TB/s"})

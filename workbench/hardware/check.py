@@ -23,9 +23,19 @@ PEAK_TOLERANCE = 0.02  # data sheets round clocks and peaks
 def unknown_key(key: str, known: Iterable[str], where: str, what: str) -> InvalidSpec:
     """Return the refusal of an unknown name, with the nearest known one."""
     known = list(known)
-    near = difflib.get_close_matches(key, known, 1, 0.5)
+    near = [name for name in known if name.endswith(f".{key}")] or _same_place(key, known)
+    near = near or difflib.get_close_matches(key, known, 1, 0.5)
     fix = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known[:12])}"
     return InvalidSpec(where, f"{key!r} {what}", fix)
+
+
+def _same_place(key: str, known: list[str]) -> list[str]:
+    """Return the nearest name that begins with the same words as a dotted path: for ``memory.l1.capacity`` a field of L1."""
+    place, dot, _ = key.rpartition(".")
+    inside = [name for name in known if dot and (name.startswith(f"{place}.") or f".{place}." in name)]
+    words = {"capacity": "size", "speed": "bandwidth", "frequency": "clock"}
+    meant = [name for name in inside if name.endswith(words.get(key.rpartition(".")[2], "\n"))]
+    return meant or difflib.get_close_matches(key, inside, 1, 0.3)
 
 
 def check_entry(entry: Entry, value: Any, where: str) -> Any:

@@ -94,7 +94,7 @@ def _coverage(prediction: Prediction) -> list[Note]:
     if unshaped > 1 - LOW_COVERAGE:
         text = f"{unshaped:.0%} of the device time has no recorded shapes and is scaled from the measurement"
         out.append(Note("no-shapes", "operators", 1, text, "record with record_shapes=True"))
-    if found.shaped_s > 0 and found.priced_share < LOW_COVERAGE:
+    if found.shaped_s > 0 and found.priced_share < LOW_COVERAGE and not prediction.scenario.anchored:
         text = f"only {found.priced_share:.0%} of the device time with shapes is priced by a vendor time or the model"
         out.append(Note("low-coverage", "operators", 1, text, "give vendor times for the operators listed as unpriced"))
     return out
