@@ -56,7 +56,7 @@ def _where(prediction: Prediction, dark: bool) -> str:
     legend = "".join(
         _chip(after, quantity(after.value, "s", 3), dark) for before, after in pairs if max(before.value, after.value) >= SMALL * longest
     )
-    return f'<div class="c w"><div class="k">Where a step goes</div>{rows}<div class="l">{legend}</div></div>'
+    return f'<div class="c w"><div class="k">Where a step goes (mean)</div>{rows}<div class="l">{legend}</div></div>'
 
 
 def _evidence(prediction: Prediction, dark: bool) -> str:

@@ -161,12 +161,13 @@ def notes_html(notes: tuple[Note, ...]) -> str:
     """Return every note as HTML."""
     if not notes:
         return _line("No notes: nothing had to be tolerated or assumed.")
-    return "".join(_note(*(escape(for_page(text)) for text in (note.code, note.text, note.where, note.fix)), note.count) for note in notes)
+    return "".join(_note(note) for note in notes)
 
 
-def _note(code: str, text: str, where: str, fix: str, count: int) -> str:
+def _note(note: Note) -> str:
+    code, text, where, fix = (escape(for_page(part)) for part in (note.code, note.text, note.where, note.fix))
     remedy = f'<div class="fix">{fix}</div>' if fix else ""
-    head = f'<div><span class="code">{code}</span> · {count}×</div>'
+    head = f'<div><span class="code">{code}</span> · {note.count}×</div>'
     return f'<div class="note">{head}<div>{text}</div><div class="where">{where}</div>{remedy}</div>'
 
 
