@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ import panel as pn
 
 from workbench.app.page import TITLE, App, broken
 from workbench.app.shelf import Shelf
-from workbench.errors import UnreadableInput
+from workbench.app.state import DEFAULT
+from workbench.errors import UnreadableInput, WorkbenchError
+from workbench.hardware.npu import load_npu
+from workbench.study.predict import predict
+from workbench.study.scenario import Scenario
 
 WORKERS = 2
 MESSAGE_BYTES = 64 * 2**20
@@ -52,6 +57,17 @@ def _address(app: App) -> None:
     if session.trace:
         name = session.trace
         pn.state.onload(lambda: app.opening.open_sample(name))
+
+
+def _get_ready(shelf: Shelf, path: Path | None) -> None:
+    """Open and predict a recording while the first page loads, so that its kernels are loaded and the recording is on the shelf.
+
+    A fault is left for the page, which meets it again and shows it.
+    """
+    path = path or min(shelf.samples().values(), key=lambda sample: sample.stat().st_size, default=None)
+    if path is not None:
+        with suppress(WorkbenchError):
+            predict(Scenario(shelf.open((path,)), npu=load_npu(DEFAULT)))
 
 
 def _free_port(address: str) -> int:
@@ -110,6 +126,7 @@ def serve(
     below = folder if folder is not None else (paths[0].resolve().parent if paths else None)
     shelf = Shelf(paths, below)
     executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="predict")
+    executor.submit(_get_ready, shelf, paths[0] if paths else None)
     pn.extension("tabulator", notifications=True)
     port = port or _free_port(address)
     allowed = [f"{address}:{port}", f"localhost:{port}", f"127.0.0.1:{port}", *origins]
