@@ -227,8 +227,8 @@ def lab(arguments: tuple[str, ...]) -> int:
     environment = {**os.environ, "PANEL_INLINE": "true", "BOKEH_RESOURCES": "inline"}
     given = any("notebook-dir" in text or "root_dir" in text for text in arguments)
     folder = [] if given else [f"--notebook-dir={notebooks if notebooks.is_dir() else os.getcwd()}"]
-    quiet = "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"  # nothing is asked outside
-    return subprocess.call([sys.executable, "-m", "jupyterlab", *folder, quiet, *arguments], env=environment)
+    quiet = ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"]  # nothing is asked outside
+    return subprocess.call([sys.executable, "-m", "jupyterlab", *folder, *quiet, *arguments], env=environment)
 
 
 @cli.command()
