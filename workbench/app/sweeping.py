@@ -25,17 +25,12 @@ from workbench.study.sweep import sweep
 from workbench.units import parse
 from workbench.view.sweep import Curve, curve
 from workbench.view.text import quantity
+from workbench.view.ticks import si_ticks
 
 POINTS = 15
 MOST = 1000
 PATIENCE_S, TELL_S = 0.3, 0.15
 """A sweep that takes longer says how far it is, and how often [s]."""
-_TICKS = """
-const v = tick, a = Math.abs(v); if (a === 0) return "0";
-for (const [s, p] of [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]])
-  if (a >= s * 0.9999999) return `${Number((v / s).toPrecision(3))} ${p}${unit}`.trim();
-return String(v);
-"""
 STEP, SHARE, MARK = "#0072B2", "#E69F00", "#E0457B"
 
 
@@ -111,11 +106,11 @@ class SweepPlot:
         plot.select_one(TapTool).renderers = [dots]
         self.curve.selected.on_change("indices", self._picked)
         for axis in plot.axis:
-            axis.formatter = _ticks("s")
+            axis.formatter = si_ticks("s")
             axis.axis_label_text_font_size = "12px"
             axis.major_label_text_font_size = "11px"
             axis.axis_label_standoff = 4
-        plot.xaxis[0].formatter = _ticks("")
+        plot.xaxis[0].formatter = si_ticks("")
         plot.xaxis[0].ticker.desired_num_ticks = 4
         plot.yaxis[1].formatter = CustomJSTickFormatter(code="return `${Math.round(100 * tick)} %`")
         plot.yaxis[0].axis_label_text_color, plot.yaxis[1].axis_label_text_color = STEP, SHARE
@@ -197,7 +192,7 @@ class SweepPlot:
         self.curve.data = dict(zip(("x", "step", "low", "high", "share", "value", "words"), columns, strict=True))
         label = found.path.removeprefix("npu.")
         if self.figure.xaxis[0].axis_label != label:  # a new axis lays the plot out anew
-            self.figure.xaxis[0].update(axis_label=label, formatter=_ticks(unit))
+            self.figure.xaxis[0].update(axis_label=label, formatter=si_ticks(unit))
         refused = [reason for reason in found.reason if reason]
         texts = []
         if found.knee >= 0:
@@ -247,11 +242,6 @@ class SweepPlot:
             self.words,
             sizing_mode="stretch_both",
         )
-
-
-def _ticks(unit: str) -> Any:
-    """Return a formatter that writes SI prefix and unit behind every tick."""
-    return CustomJSTickFormatter(code=_TICKS, args={"unit": unit})
 
 
 def _value(text: str, field: Field) -> float:

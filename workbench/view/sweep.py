@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from workbench.errors import Refused
+from workbench.view.ticks import si_ticks
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def curve(dataset: xr.Dataset) -> Curve:
     Raises
     ------
     Refused
-        When it has more than one axis.
+        When it has more than one axis, or one of names.
     """
     dims = dataset["step_time"].dims
     if len(dims) != 1:
@@ -53,6 +54,8 @@ def curve(dataset: xr.Dataset) -> Curve:
             "select one point of the others: dataset.isel(...)",
         )
     axis = dataset[str(dims[0])]
+    if axis.dtype.kind not in "iuf":
+        raise Refused("sweep curve", f"the values of {dims[0]} are not numbers", "plot the sweep of a number, or read dataset.step_time")
     texts = dataset["reason_text"].values
     reason = tuple("" if ok else str(texts[code]) for ok, code in zip(dataset["valid"].values, dataset["reason"].values, strict=True))
     step, low, high = (dataset[name].values for name in ("step_time", "step_time_low", "step_time_high"))
@@ -94,7 +97,7 @@ def sweep_curve(dataset: xr.Dataset, *, width: int = 640, height: int = 320) -> 
     dots = hv.Scatter(
         {found.path: x, "step time [ms]": step, "memory bound": found.memory_share[ok]}, found.path, ["step time [ms]", "memory bound"]
     )
-    unit = "" if found.unit == "1" else f" [{found.unit}]"
+    unit = "" if found.unit == "1" else found.unit
     return (band * line * dots.opts(color="#0072B2", size=6, tools=["hover"])).opts(
-        width=width, height=height, xlabel=f"{found.path}{unit}", ylabel="step time [ms]"
+        width=width, height=height, xlabel=found.path, xformatter=si_ticks(unit), ylabel="step time [ms]"
     )
