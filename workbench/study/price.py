@@ -123,7 +123,7 @@ def price_recorded(scenario: Scenario) -> Pricing:
 
 
 def at_bounds(pricing: Pricing, cell: int = 0) -> np.ndarray:
-    """Return ``value`` [R, 2] with every operator at its low and at its high end (host rows unchanged)."""
+    """Return ``value`` [R, 2] with every operator and the host at their low and at their high ends."""
     return np.stack((pricing.low[:, cell], pricing.high[:, cell]), axis=1)
 
 
