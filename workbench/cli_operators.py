@@ -34,15 +34,18 @@ def _table_options(command: F) -> F:
 @click.option("--tile", metavar="MxNxK", help="Fixed tile of the matrix products, e.g. 128x256x64 (or MxNxKxSPLIT).")
 @click.option("--convolution", "algorithm", type=click.Choice(["cheapest", "implicit", "winograd"]), default="cheapest",
               show_default=True, help="Algorithm of convolutions (Winograd where it applies).")  # fmt: skip
+@click.option("--copies", type=click.FloatRange(min=1), help="Working sets between two uses (1: operands stay on the chip); default: cold.")
 @click.option("--vendor", metavar="FILE", help="A vendor's operator times (CSV, Excel, Parquet); they take precedence.")
 @click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us.")
 @click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: memory.hbm.bandwidth="3.2 TB/s".')
 @click.option("--top", default=20, show_default=True, help="Rows of the table.")
 def estimate(
     file: str, npu: str, columns: tuple[str, ...], where: tuple[str, ...], dtype: str | None, as_json: bool, out: str | None,
-    tile: str | None, algorithm: str, vendor: str | None, vendor_columns: tuple[str, ...], settings: tuple[str, ...], top: int,
+    tile: str | None, algorithm: str, copies: float | None, vendor: str | None,
+    vendor_columns: tuple[str, ...], settings: tuple[str, ...], top: int,
 ) -> None:  # fmt: skip
     """Price the operators of a file on a card: seconds, what bounds them, cycle stack, bytes, evidence."""
+    from workbench.cost.choices import COLD
     from workbench.cost.tiles import parse_tile
     from workbench.cost.vendor import read_vendor
     from workbench.hardware.npu import load_npu
@@ -59,7 +62,8 @@ def estimate(
     spec = spec.with_(changes) if changes else spec
     operators = read_operators(file, columns=pairs(columns, "--columns"), where=pairs(where, "--where"), dtype=dtype)
     times = read_vendor(vendor, pairs(vendor_columns, "--vendor-columns")) if vendor else None
-    document = price_operators(operators, spec, tile=parse_tile(tile) if tile else None, algorithm=algorithm, vendor=times)
+    warm = COLD if copies is None else (copies, copies)
+    document = price_operators(operators, spec, tile=parse_tile(tile) if tile else None, algorithm=algorithm, copies=warm, vendor=times)
     if out:
         write_csv(document, out)
     if as_json:

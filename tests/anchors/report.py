@@ -12,7 +12,8 @@ import numpy as np
 
 from workbench.cost.calibrate import accuracy, fit, fold, tile_model
 from workbench.cost.cost import Bound, OpCost
-from workbench.cost.estimate import PRODUCTS, estimate
+from workbench.cost.estimate import estimate
+from workbench.cost.models import PRODUCTS
 from workbench.hardware.npu import load_npu
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import DIMS, Dtype, Kind, OpTable

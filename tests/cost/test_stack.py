@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cost.tables import table
+from workbench.cost.choices import Choices
 from workbench.cost.cost import Bound
 from workbench.cost.estimate import estimate
 from workbench.cost.matrix import Priced
@@ -72,7 +73,7 @@ def test_waves_by_hand():
         {"memory.hbm.bandwidth": "1e6 TB/s", "memory.l2.bandwidth": "1e6 TB/s", "memory.l1.bandwidth": "1e6 TB/s"}
     )
     spec = spec.with_({"memory.hbm.latency": "0 s", "memory.l2.latency": "0 s", "runtime.launch_overhead": "0 s"})
-    found = stack(table([(Kind.GEMM, Dtype.BF16, (33, 128, 128, 4096))]), spec, Tile(128, 128, 64))
+    found = stack(table([(Kind.GEMM, Dtype.BF16, (33, 128, 128, 4096))]), spec, Choices(Tile(128, 128, 64)))
     share = dict(zip(PARTS, found.share[0], strict=True))
     assert share["tail"] == pytest.approx(31 / 64, abs=0.01)
     assert share["matrix"] == pytest.approx(33 / 64, abs=0.01)
@@ -109,7 +110,7 @@ def test_a_fixed_tile_is_never_faster_than_the_best():
     spec = load_npu("npu-x")
     best = stack(rows, spec).seconds
     for tile in (Tile(128, 256, 64), Tile(256, 128, 64), Tile(16, 16, 64)):
-        assert stack(rows, spec, tile).seconds >= best
+        assert stack(rows, spec, Choices(tile)).seconds >= best
 
 
 def test_a_cube_that_is_refused_says_why():

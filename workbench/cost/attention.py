@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.cost import kernels
+from workbench.cost.choices import COLD, Copies
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced, empty
 from workbench.cost.pack import Cards
@@ -22,7 +23,9 @@ FEW_QUERIES = 16.0  # up to here keys are split among cores
 TILE_TRIPS = 8.0  # dependent trips to memory of a tile: start, queries, keys, values, ..., write (no two tiles overlap on a core)
 
 
-def attention(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, backward: bool, column: np.ndarray, cards: Cards) -> Priced:
+def attention(
+    dims: np.ndarray, flops: np.ndarray, size: np.ndarray, backward: bool, column: np.ndarray, cards: Cards, copies: Copies = COLD
+) -> Priced:
     """Price fused attention.
 
     Parameters
@@ -39,6 +42,8 @@ def attention(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, backward: b
         Index into ``cards.dtypes``.
     cards : Cards
         S packed cards.
+    copies : Copies
+        What is warm, see `workbench.cost.choices`.
 
     Returns
     -------

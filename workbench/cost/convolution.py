@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.cost import kernels, vector
+from workbench.cost.choices import CHEAPEST, COLD, Copies
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced, products
 from workbench.cost.pack import Cards
@@ -16,7 +17,8 @@ from workbench.operators.formulas import output_extent
 from workbench.operators.table import DIMS, Kind
 
 FORWARD, DATA, WEIGHT = "forward", "data", "weight"
-CHEAPEST, IMPLICIT, WINOGRAD = ALGORITHMS = ("cheapest", "implicit", "winograd")
+IMPLICIT, WINOGRAD = "implicit", "winograd"
+ALGORITHMS = (CHEAPEST, IMPLICIT, WINOGRAD)
 PASSES = {
     Kind.CONV_FORWARD: (FORWARD,),
     Kind.CONV_BACKWARD_DATA: (DATA,),
@@ -29,7 +31,14 @@ INPUT_ADDS, OUTPUT_ADDS = 32.0, 24.0  # vector additions a 4x4 input tile and ch
 
 
 def convolution(
-    dims: np.ndarray, flops: np.ndarray, which: str, size: np.ndarray, column: np.ndarray, cards: Cards, algorithm: str = CHEAPEST
+    dims: np.ndarray,
+    flops: np.ndarray,
+    which: str,
+    size: np.ndarray,
+    column: np.ndarray,
+    cards: Cards,
+    algorithm: str = CHEAPEST,
+    copies: Copies = COLD,
 ) -> Priced:
     """Price one pass of a convolution.
 
@@ -49,6 +58,8 @@ def convolution(
         S packed cards.
     algorithm : {"cheapest", "implicit", "winograd"}
         Winograd prices what it can compute, implicit GEMM the rest.
+    copies : Copies
+        What is warm, see `workbench.cost.choices`.
 
     Returns
     -------
@@ -77,10 +88,18 @@ def convolution(
     }[which]
     operand = np.repeat(size[:, None], 3, axis=1)
     total_bytes = np.stack(total, axis=1)
-    best, _ = products(np.stack((groups, *shape), axis=1), operand, column, cards, total_bytes)
+    best, _ = products(np.stack((groups, *shape), axis=1), operand, column, cards, total_bytes, copies)
     flops = 2.0 * outputs * k * c * window * groups
     lanes = vector.streams(
-        np.full(len(flops), Kind.POOLING), outputs * d["k"], np.zeros(len(flops)), flops, total[0] + total[1], total[2], column, cards
+        np.full(len(flops), Kind.POOLING),
+        outputs * d["k"],
+        np.zeros(len(flops)),
+        flops,
+        total[0] + total[1],
+        total[2],
+        column,
+        cards,
+        copies,
     )
     if algorithm == CHEAPEST:
         best = cheaper(best, lanes, groups > 1)
@@ -89,12 +108,20 @@ def convolution(
     fast &= np.isin(np.asarray(cards.dtypes)[column], WINOGRAD_DTYPES)
     if not fast.any() or algorithm == IMPLICIT:
         return best
-    other = _winograd(outputs, c, k, operand, total_bytes, which, column, cards)
+    other = _winograd(outputs, c, k, operand, total_bytes, which, column, cards, copies)
     return choose(best, other, np.repeat(fast[:, None], len(cards.specs), axis=1)) if algorithm == WINOGRAD else cheaper(best, other, fast)
 
 
 def _winograd(
-    outputs: np.ndarray, c: np.ndarray, k: np.ndarray, operand: np.ndarray, total: np.ndarray, which: str, column: np.ndarray, cards: Cards
+    outputs: np.ndarray,
+    c: np.ndarray,
+    k: np.ndarray,
+    operand: np.ndarray,
+    total: np.ndarray,
+    which: str,
+    column: np.ndarray,
+    cards: Cards,
+    copies: Copies,
 ) -> Priced:
     """Price F(2x2, 3x3): one kernel where the vector unit multiplies, else transforms, products and inverse as kernels of their own.
 
@@ -103,7 +130,7 @@ def _winograd(
     tiles = np.ceil(outputs / 4.0)
     inner, outer = (c, np.ceil(k / CHANNELS) * CHANNELS) if which == FORWARD else (k, np.ceil(c / CHANNELS) * CHANNELS)
     shape = np.stack((np.full_like(tiles, 16.0), tiles, outer, inner), axis=1)
-    out, _ = products(shape, operand, column, cards, total)
+    out, _ = products(shape, operand, column, cards, total, copies)
     adds = tiles * (INPUT_ADDS * inner + OUTPUT_ADDS * outer)
     transform = adds[:, None] / cards.vector_rate[:, column].T
     apart = cards.matrix[:, column, kernels.IS_VECTOR].T == 0.0

@@ -32,12 +32,17 @@ class Bound(IntEnum):
     NETWORK = 7
 
 
+LEVELS = ("local", "shared", "memory", "operand_a", "operand_b", "accumulator", "cluster", "vector")
+"""Part a memory level plays, and the order of ``OpCost.level_bytes``: core-local staging, shared level next to the outermost, outermost;
+feeds and sums of the array; a level shared by a cluster of cores; buffer of the vector unit."""
+
+
 @dataclass(frozen=True)
 class OpCost:
     """Seconds of U operators on S specs; arrays read-only.
 
     ``resource_s[u, s, r]`` is the busy time of resource r = Bound(r) alone; ``seconds`` is their combination by
-    the model of the row's kind. ``level_bytes[u, s, l]`` is traffic [B] with level l of (local, shared, outermost).
+    the model of the row's kind. ``level_bytes[u, s, l]`` is traffic [B] with level l of `LEVELS`.
     ``low_s``/``high_s`` bound an 80 % interval. ``note_code[u]`` indexes ``reasons`` (0: none), e.g. a substituted dtype.
     """
 
@@ -45,7 +50,7 @@ class OpCost:
     low_s: np.ndarray  # float64 [U, S] [s]
     high_s: np.ndarray  # float64 [U, S] [s]
     resource_s: np.ndarray  # float64 [U, S, len(Bound)] [s]
-    level_bytes: np.ndarray  # float64 [U, S, 3] [B]
+    level_bytes: np.ndarray  # float64 [U, S, len(LEVELS)] [B]
     bound: np.ndarray  # int8 [U, S], Bound
     evidence: np.ndarray  # int8 [U], Evidence
     note_code: np.ndarray  # int32 [U]

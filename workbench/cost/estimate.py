@@ -6,24 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.cost import attention, convolution, matrix, vector
+from workbench.cost import convolution
+from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.errors import relative_error
 from workbench.cost.interpolate import BEYOND, REACH, between
-from workbench.cost.matrix import Priced, plus
-from workbench.cost.pack import Cards, dtype_name, pack
+from workbench.cost.models import ON_MATRIX, dtype_columns, dtype_names, model
+from workbench.cost.pack import Cards, pack
 from workbench.cost.scale import scaled_measurement
-from workbench.cost.tiles import Tile, stepping
 from workbench.cost.vendor import VendorTimes
 from workbench.errors import Refused
 from workbench.hardware.spec import NpuSpec
-from workbench.operators.table import COLLECTIVES, DIMS, ITEMSIZE, Dtype, Kind, OpTable
-
-PRODUCTS = (Kind.GEMM, Kind.BATCHED_GEMM)
-ATTENTION = (Kind.ATTENTION_FORWARD, Kind.ATTENTION_BACKWARD)
-ROWWISE = (Kind.SOFTMAX, Kind.NORM, Kind.REDUCTION, Kind.EMBEDDING, Kind.SORT)
-STREAMS = (*ROWWISE, Kind.ELEMENTWISE, Kind.POOLING, Kind.COPY, Kind.SET, Kind.OPTIMIZER)
-ON_MATRIX = (*PRODUCTS, *ATTENTION, *convolution.PASSES, Kind.RNN)
+from workbench.operators.table import COLLECTIVES, OpTable
 
 
 def estimate(
@@ -33,8 +27,7 @@ def estimate(
     source: NpuSpec | None = None,
     vendor: VendorTimes | None = None,
     anchored: bool = False,
-    tile: Tile | None = None,
-    algorithm: str = convolution.CHEAPEST,
+    choices: Choices = FREE,
 ) -> OpCost:
     """Price every operator on every card.
 
@@ -51,10 +44,8 @@ def estimate(
         Stated times; they take precedence.
     anchored : bool
         Price modelled operators as measured x model(card) / model(source); needs ``source``.
-    tile : Tile, optional
-        Tiling of the matrix products instead of the best one, see `workbench.cost.tiles.check_tile`.
-    algorithm : {"cheapest", "implicit", "winograd"}
-        Of convolutions, see `workbench.cost.convolution.convolution`.
+    choices : Choices
+        What is fixed instead of chosen (a tiling, see `workbench.cost.tiles.check_tile`; an algorithm), and what is warm.
 
     Returns
     -------
@@ -72,7 +63,7 @@ def estimate(
         )
     cards = pack(specs, dtype_names(table))
     column = dtype_columns(table, cards)
-    priced = model(table, cards, column, tile, algorithm)
+    priced = model(table, cards, column, choices)
     kind = table.kind
     collective = np.isin(kind, COLLECTIVES)
     modelled = np.isfinite(priced.seconds).all(axis=1) & ~collective
@@ -133,116 +124,6 @@ def _stated(
         if len(chosen):
             evidence[chosen], note_code[chosen] = which, len(reasons)
             reasons.append(text)
-
-
-def dtype_names(table: OpTable) -> tuple[str, ...]:
-    """Return the dtypes that occur in a table, by code."""
-    return tuple(dtype_name(code) for code in sorted(set(table.dtype.tolist()))) or ("fp32",)
-
-
-def dtype_columns(table: OpTable, cards: Cards) -> np.ndarray:
-    """Return the index into ``cards.dtypes`` of every row, int64 [U]."""
-    lookup = np.zeros(len(Dtype), dtype=np.int64)
-    for index, name in enumerate(cards.dtypes):
-        lookup[Dtype[name.upper()]] = index
-    return lookup[table.dtype]
-
-
-def item_sizes(table: OpTable) -> np.ndarray:
-    """Return the bytes an element of every row, float64 [U] [B]."""
-    return np.array([ITEMSIZE[Dtype(code)] for code in range(len(Dtype))])[table.dtype]
-
-
-def model(table: OpTable, cards: Cards, column: np.ndarray, tile: Tile | None = None, algorithm: str = convolution.CHEAPEST) -> Priced:
-    """Price rows by the analytical model of their kind; nan where there is none (unknown kind, or a dtype the card cannot run).
-
-    Parameters
-    ----------
-    table : OpTable
-        U operators.
-    cards : Cards
-        S packed cards.
-    column : ndarray of int, shape (U,)
-        Dtype columns.
-    tile : Tile, optional
-        Tiling of the matrix products.
-    algorithm : {"cheapest", "implicit", "winograd"}
-        Of convolutions.
-    """
-    out = matrix.empty(len(table), len(cards.specs))
-    out.seconds[:] = np.nan
-    size = item_sizes(table)
-    kinds = set(table.kind.tolist())
-    for group in (PRODUCTS, (Kind.ATTENTION_FORWARD,), (Kind.ATTENTION_BACKWARD,), (Kind.RNN,), *((kind,) for kind in convolution.PASSES)):
-        if kinds.isdisjoint(group):
-            continue
-        rows = np.flatnonzero(np.isin(table.kind, group))
-        _put(out, rows, _matrix_group(table, group[0], rows, size, column, cards, tile, algorithm))
-    if not kinds.isdisjoint(STREAMS):
-        rows = np.flatnonzero(np.isin(table.kind, STREAMS))
-        _put(out, rows, _stream_group(table, rows, size, column, cards))
-    unable = np.array([[not name for name in names] for names in cards.runs_as], dtype=bool).reshape(len(cards.specs), len(cards.dtypes))
-    out.seconds[np.isin(table.kind, ON_MATRIX)[:, None] & unable[:, column].T] = np.nan
-    return out
-
-
-def _put(out: Priced, rows: np.ndarray, part: Priced) -> None:
-    for name in ("seconds", "resource", "level", "detail"):
-        getattr(out, name)[rows] = getattr(part, name)
-
-
-def _matrix_group(
-    table: OpTable,
-    kind: Kind,
-    rows: np.ndarray,
-    size: np.ndarray,
-    column: np.ndarray,
-    cards: Cards,
-    tile: Tile | None,
-    algorithm: str,
-) -> Priced:
-    dims, sizes, columns = table.dims[rows], size[rows], column[rows]
-    if kind in PRODUCTS:
-        operand = np.repeat(sizes[:, None], 3, axis=1)
-        operand[:, 2] = np.where(operand[:, 2] < 2.0, 2.0, operand[:, 2])  # 8-bit products write 16-bit results
-        if tile is not None:
-            fixed = (tile.tm, tile.tn, tile.split)
-            return matrix.products(dims[:, :4], operand, columns, stepping(cards, tile), tile=fixed)[0]
-        return matrix.products(dims[:, :4], operand, columns, cards)[0]
-    if kind in ATTENTION:
-        return attention.attention(dims, table.flops[rows], sizes, kind == Kind.ATTENTION_BACKWARD, columns, cards)
-    if kind == Kind.RNN:
-        return _rnn(dims, table.flops[rows], sizes, columns, cards)
-    passes = convolution.PASSES[kind]
-    flops = table.flops[rows] / len(passes)
-    first, *rest = (convolution.convolution(dims, flops, which, sizes, columns, cards, algorithm) for which in passes)
-    for other in rest:
-        first = plus(first, other)
-    return first
-
-
-def _rnn(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
-    """Price a recurrent layer: one product over all inputs, then one a time step (weights stay close, steps cannot overlap)."""
-    hidden, batch, steps = np.maximum(dims[:, :3], 1).astype(np.float64).T
-    gates = np.maximum(flops / (4.0 * hidden * hidden * batch * steps), 1.0)
-    operand = np.repeat(size[:, None], 3, axis=1)
-    one = np.ones_like(hidden)
-    inputs, _ = matrix.products(np.stack((one, batch * steps, gates * hidden, hidden), axis=1), operand, column, cards)
-    step, _ = matrix.products(np.stack((one, batch, gates * hidden, hidden), axis=1), operand, column, cards, copies=(1.0, 1.0))
-    return plus(inputs, step, steps[:, None])
-
-
-def _stream_group(table: OpTable, rows: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
-    kind, dims = table.kind[rows], table.dims[rows]
-    two = np.isin(kind, ROWWISE)
-    elements = np.where(two, dims[:, 0] * np.maximum(dims[:, 1], 1), dims[:, 0]).astype(np.float64)
-    row_bytes = np.where(two, dims[:, 1], 0) * size[rows]
-    read, written = table.bytes_read[rows], table.bytes_written[rows]
-    out = vector.streams(kind, elements, row_bytes, table.flops[rows], read, written, column[rows], cards)
-    across = (kind == Kind.COPY) & (dims[:, DIMS[Kind.COPY].index("direction")] > 0)
-    if across.any():
-        _put(out, np.flatnonzero(across), vector.host_copies(np.maximum(read, written)[across], column[rows][across], cards))
-    return out
 
 
 def _substitutions(table: OpTable, cards: Cards, column: np.ndarray) -> tuple[np.ndarray, list[str]]:

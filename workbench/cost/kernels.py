@@ -230,7 +230,7 @@ def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, reso
     ``shape`` [U, 4] (batch, m, n, k), ``operand`` [U, 3] bytes an element, ``total`` [U, 3] distinct bytes, ``copies`` [U, 2]
     how many working sets (output sets) compete for the shared level, ``column`` [U] the dtype's column in ``cards`` [S, D, SIZE],
     ``fixed`` [3] a tile and split to use instead of searching (0: search). Fills seconds [U, S], resource [U, S, 8] (by Bound),
-    level [U, S, 3], detail [U, S, 3] (launch, fill, idle cores) [s] and choice [U, S, 3]. A product without elements costs nothing.
+    level [U, S, LEVELS], detail [U, S, 3] (launch, fill, idle cores) [s] and choice [U, S, 3]. A product without elements costs nothing.
     """
     part = np.empty(6)
     bytes_ = np.empty(3)
@@ -253,7 +253,7 @@ def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, reso
             resource[u, s, 4] = part[2]
             resource[u, s, 5] = part[3]
             resource[u, s, 6] = part[4] + part[5]
-            level[u, s] = bytes_
+            level[u, s, :3] = bytes_
             detail[u, s, 0] = card[LAUNCH]
             detail[u, s, 1] = part[5] - card[LAUNCH]
             detail[u, s, 2] = idle_seconds(card, shape[u], t, choice[u, s], part)

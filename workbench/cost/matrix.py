@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.cost import kernels
-from workbench.cost.cost import Bound
+from workbench.cost.choices import COLD, Copies
+from workbench.cost.cost import LEVELS, Bound
 from workbench.cost.pack import Cards
 
 PARALLEL_FROM = 4096  # products x cards from which threads pay (the kernel releases the interpreter lock)
@@ -25,13 +26,14 @@ class Priced:
 
     seconds: np.ndarray  # [U, S] [s]
     resource: np.ndarray  # [U, S, len(Bound)] [s]
-    level: np.ndarray  # [U, S, 3] [B]
+    level: np.ndarray  # [U, S, len(LEVELS)] [B]
     detail: np.ndarray  # [U, S, 3] [s]
 
 
 def empty(rows: int, cards: int) -> Priced:
     """Return a Priced of zeros."""
-    return Priced(np.zeros((rows, cards)), np.zeros((rows, cards, len(Bound))), np.zeros((rows, cards, 3)), np.zeros((rows, cards, 3)))
+    size = (rows, cards)
+    return Priced(np.zeros(size), np.zeros((*size, len(Bound))), np.zeros((*size, len(LEVELS))), np.zeros((*size, 3)))
 
 
 def plus(first: Priced, second: Priced, times: np.ndarray | float = 1.0) -> Priced:
@@ -52,7 +54,7 @@ def products(
     column: np.ndarray,
     cards: Cards,
     total: np.ndarray | None = None,
-    copies: tuple[float, float] = (np.inf, np.inf),
+    copies: Copies = COLD,
     tile: tuple[int, int, int] | None = None,
 ) -> tuple[Priced, np.ndarray]:
     """Price matrix products by the best feasible tiling (models.md section 1; sources in `kernels`).
@@ -69,8 +71,8 @@ def products(
         S packed cards.
     total : ndarray, shape (U, 3), optional
         Distinct bytes of A, B and C where they are not the plain products (implicit GEMM) [B].
-    copies : tuple of float
-        How many working sets, and how many outputs, compete for the shared level between two uses; infinite: nothing stays (cold).
+    copies : Copies
+        What is warm, see `workbench.cost.choices`.
     tile : tuple of int, optional
         Fixed tm, tn and split of K instead of the search.
 

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from workbench.cost import kernels
-from workbench.cost.convolution import CHEAPEST
+from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound
-from workbench.cost.estimate import STREAMS, dtype_columns, dtype_names, model
 from workbench.cost.matrix import Priced
+from workbench.cost.models import STREAMS, dtype_columns, dtype_names, model
 from workbench.cost.pack import Cards, pack
-from workbench.cost.tiles import Tile
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import OpTable
 
@@ -50,7 +49,7 @@ class Stack:
     without_s: np.ndarray
 
 
-def stack(table: OpTable, spec: NpuSpec, tile: Tile | None = None, algorithm: str = CHEAPEST) -> Stack:
+def stack(table: OpTable, spec: NpuSpec, choices: Choices = FREE) -> Stack:
     """Explain the model's time of every operator on a card.
 
     Parameters
@@ -59,10 +58,8 @@ def stack(table: OpTable, spec: NpuSpec, tile: Tile | None = None, algorithm: st
         U operators.
     spec : NpuSpec
         Card.
-    tile : Tile, optional
-        Tiling of the matrix products.
-    algorithm : {"cheapest", "implicit", "winograd"}
-        Of convolutions.
+    choices : Choices
+        As in `workbench.cost.estimate.estimate`.
 
     Returns
     -------
@@ -70,10 +67,10 @@ def stack(table: OpTable, spec: NpuSpec, tile: Tile | None = None, algorithm: st
     """
     cards = pack([spec], dtype_names(table))
     column = dtype_columns(table, cards)
-    priced = model(table, cards, column, tile, algorithm)
+    priced = model(table, cards, column, choices)
     single = np.isin(table.kind, STREAMS)
     bound, second, margin = margins(priced)
-    without = [model(table, faster, column, tile, algorithm).seconds[:, 0] for faster in _endless(cards).values()]
+    without = [model(table, faster, column, choices).seconds[:, 0] for faster in _endless(cards).values()]
     return Stack(priced.seconds[:, 0], shares(priced, single)[:, 0], bound[:, 0], second[:, 0], margin[:, 0], np.stack(without, axis=1))
 
 

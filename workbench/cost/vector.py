@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.cost import kernels
+from workbench.cost.choices import COLD, Copies
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced, empty
 from workbench.cost.pack import Cards
@@ -29,7 +31,7 @@ def streams(
     written: np.ndarray,
     column: np.ndarray,
     cards: Cards,
-    warm: np.ndarray | None = None,
+    copies: Copies = COLD,
 ) -> Priced:
     """Price operators that stream their operands past the vector unit.
 
@@ -47,8 +49,8 @@ def streams(
         Index into ``cards.dtypes``.
     cards : Cards
         S packed cards.
-    warm : ndarray of bool, shape (U, S), optional
-        Operands lie in the shared level.
+    copies : Copies
+        What is warm, see `workbench.cost.choices`: operands that fit the shared level so many times do not come from outside.
 
     Returns
     -------
@@ -65,8 +67,8 @@ def streams(
     vector = flops[:, None] / cards.vector_rate[:, column].T
     vector = np.maximum(vector, (special * elements)[:, None] / cards.special_rate)
     memory = traffic / cards.memory_rate[:, column].T
-    if warm is not None:
-        memory = np.where(warm, 0.0, memory)
+    warm = (read + written)[:, None] * copies[0] <= cards.matrix[:, column, kernels.SHARED].T
+    memory = np.where(warm, 0.0, memory)
     shared = traffic / cards.shared_rate
     overhead = cards.launch[:, column].T + cards.latency
     out.resource[..., Bound.VECTOR] = vector
@@ -75,7 +77,7 @@ def streams(
     out.resource[..., Bound.LAUNCH] = overhead
     out.detail[..., 0], out.detail[..., 1] = cards.launch[:, column].T, cards.latency
     out.level[..., 1] = traffic
-    out.level[..., 2] = traffic if warm is None else np.where(warm, 0.0, traffic)
+    out.level[..., 2] = np.where(warm, 0.0, traffic)
     out.seconds[:] = overhead + np.maximum(np.maximum(vector, memory), shared)
     return out
 

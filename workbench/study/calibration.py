@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from workbench.cost.calibrate import FOLDS, Predict, Products, accuracy, calibrate, fit, fold, roofline, tile_model
-from workbench.cost.estimate import PRODUCTS, item_sizes
+from workbench.cost.models import PRODUCTS, item_sizes
 from workbench.cost.pack import resolve
 from workbench.errors import Note, Refused
 from workbench.hardware import schema

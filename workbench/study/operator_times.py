@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from workbench.cost.calibrate import accuracy
-from workbench.cost.convolution import CHEAPEST
-from workbench.cost.cost import Bound, Evidence, OpCost
-from workbench.cost.estimate import PRODUCTS, estimate, item_sizes
+from workbench.cost.choices import CHEAPEST, COLD, Choices, Copies
+from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost
+from workbench.cost.estimate import estimate
 from workbench.cost.interpolate import unmatched_notes
+from workbench.cost.models import PRODUCTS, item_sizes
 from workbench.cost.pack import resolve
 from workbench.cost.stack import FASTER, PARTS, Stack, stack
 from workbench.cost.tiles import Tile, check_tile
@@ -26,8 +27,6 @@ from workbench.study.documents_operators import AccuracyDocument, BufferDocument
 from workbench.study.operators_csv import Operators
 from workbench.study.report import note_documents
 
-LEVELS = ("local", "shared", "memory")
-
 
 def price_operators(
     operators: Operators,
@@ -35,6 +34,7 @@ def price_operators(
     *,
     tile: Tile | None = None,
     algorithm: str = CHEAPEST,
+    copies: Copies = COLD,
     vendor: VendorTimes | None = None,
 ) -> EstimateDocument:
     """Price every operator of a file on a card.
@@ -49,6 +49,8 @@ def price_operators(
         Tiling of the matrix products instead of the best one.
     algorithm : {"cheapest", "implicit", "winograd"}
         Of convolutions.
+    copies : Copies
+        What is warm, see `workbench.cost.choices`.
     vendor : VendorTimes, optional
         Stated times; they take precedence.
 
@@ -66,8 +68,9 @@ def price_operators(
     """
     table = operators.table
     held = _buffers(operators, spec, tile)
-    cost = estimate(table, [spec], vendor=vendor, tile=tile, algorithm=algorithm)
-    found = stack(table, spec, tile, algorithm)
+    choices = Choices(tile, algorithm, copies)
+    cost = estimate(table, [spec], vendor=vendor, choices=choices)
+    found = stack(table, spec, choices)
     rows = {int(at): _row(operators, cost, found, u) for u, at in enumerate(operators.row)}
     for left in operators.left_out:
         rows[left.row] = _left_out(operators, left.row, left.name, left.why)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from workbench.cost.cost import Bound, Evidence, OpCost
+from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost
 from workbench.cost.estimate import estimate
 from workbench.errors import Refused
 from workbench.graph.graph import DEVICE_KINDS, ROW_FIXED, ROW_HOST
@@ -113,7 +113,7 @@ def price_recorded(scenario: Scenario) -> Pricing:
         low_s=seconds[:, None],
         high_s=seconds[:, None],
         resource_s=np.zeros((size, 1, len(Bound))),
-        level_bytes=np.zeros((size, 1, 3)),
+        level_bytes=np.zeros((size, 1, len(LEVELS))),
         bound=np.zeros((size, 1), dtype=np.int8),
         evidence=evidence,
         note_code=np.zeros(size, dtype=np.int32),

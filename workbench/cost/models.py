@@ -1,0 +1,128 @@
+"""Which model prices which kind of operator."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.cost import attention, convolution, matrix, vector
+from workbench.cost.choices import COLD, FREE, Choices, Copies
+from workbench.cost.matrix import Priced, plus
+from workbench.cost.pack import Cards, dtype_name
+from workbench.cost.tiles import stepping
+from workbench.operators.table import DIMS, ITEMSIZE, Dtype, Kind, OpTable
+
+PRODUCTS = (Kind.GEMM, Kind.BATCHED_GEMM)
+ATTENTION = (Kind.ATTENTION_FORWARD, Kind.ATTENTION_BACKWARD)
+ROWWISE = (Kind.SOFTMAX, Kind.NORM, Kind.REDUCTION, Kind.EMBEDDING, Kind.SORT)
+STREAMS = (*ROWWISE, Kind.ELEMENTWISE, Kind.POOLING, Kind.COPY, Kind.SET, Kind.OPTIMIZER)
+ON_MATRIX = (*PRODUCTS, *ATTENTION, *convolution.PASSES, Kind.RNN)
+
+
+def dtype_names(table: OpTable) -> tuple[str, ...]:
+    """Return the dtypes that occur in a table, by code."""
+    return tuple(dtype_name(code) for code in sorted(set(table.dtype.tolist()))) or ("fp32",)
+
+
+def dtype_columns(table: OpTable, cards: Cards) -> np.ndarray:
+    """Return the index into ``cards.dtypes`` of every row, int64 [U]."""
+    lookup = np.zeros(len(Dtype), dtype=np.int64)
+    for index, name in enumerate(cards.dtypes):
+        lookup[Dtype[name.upper()]] = index
+    return lookup[table.dtype]
+
+
+def item_sizes(table: OpTable) -> np.ndarray:
+    """Return the bytes an element of every row, float64 [U] [B]."""
+    return np.array([ITEMSIZE[Dtype(code)] for code in range(len(Dtype))])[table.dtype]
+
+
+def model(table: OpTable, cards: Cards, column: np.ndarray, choices: Choices = FREE) -> Priced:
+    """Price rows by the analytical model of their kind; nan where there is none (unknown kind, or a dtype the card cannot run).
+
+    Parameters
+    ----------
+    table : OpTable
+        U operators.
+    cards : Cards
+        S packed cards.
+    column : ndarray of int, shape (U,)
+        Dtype columns.
+    choices : Choices
+        What is fixed instead of chosen, and what is warm.
+    """
+    out = matrix.empty(len(table), len(cards.specs))
+    out.seconds[:] = np.nan
+    size = item_sizes(table)
+    kinds = set(table.kind.tolist())
+    for group in (PRODUCTS, (Kind.ATTENTION_FORWARD,), (Kind.ATTENTION_BACKWARD,), (Kind.RNN,), *((kind,) for kind in convolution.PASSES)):
+        if kinds.isdisjoint(group):
+            continue
+        rows = np.flatnonzero(np.isin(table.kind, group))
+        _put(out, rows, _matrix_group(table, group[0], rows, size, column, cards, choices))
+    if not kinds.isdisjoint(STREAMS):
+        rows = np.flatnonzero(np.isin(table.kind, STREAMS))
+        _put(out, rows, _stream_group(table, rows, size, column, cards, choices.copies))
+    unable = np.array([[not name for name in names] for names in cards.runs_as], dtype=bool).reshape(len(cards.specs), len(cards.dtypes))
+    out.seconds[np.isin(table.kind, ON_MATRIX)[:, None] & unable[:, column].T] = np.nan
+    return out
+
+
+def _put(out: Priced, rows: np.ndarray, part: Priced) -> None:
+    for name in ("seconds", "resource", "level", "detail"):
+        getattr(out, name)[rows] = getattr(part, name)
+
+
+def _matrix_group(
+    table: OpTable,
+    kind: Kind,
+    rows: np.ndarray,
+    size: np.ndarray,
+    column: np.ndarray,
+    cards: Cards,
+    choices: Choices,
+) -> Priced:
+    dims, sizes, columns = table.dims[rows], size[rows], column[rows]
+    if kind in PRODUCTS:
+        operand = np.repeat(sizes[:, None], 3, axis=1)
+        operand[:, 2] = np.where(operand[:, 2] < 2.0, 2.0, operand[:, 2])  # 8-bit products write 16-bit results
+        if choices.tile is not None:
+            tile = choices.tile
+            fixed = (tile.tm, tile.tn, tile.split)
+            return matrix.products(dims[:, :4], operand, columns, stepping(cards, tile), copies=choices.copies, tile=fixed)[0]
+        return matrix.products(dims[:, :4], operand, columns, cards, copies=choices.copies)[0]
+    if kind in ATTENTION:
+        return attention.attention(dims, table.flops[rows], sizes, kind == Kind.ATTENTION_BACKWARD, columns, cards, choices.copies)
+    if kind == Kind.RNN:
+        return _rnn(dims, table.flops[rows], sizes, columns, cards, choices.copies)
+    passes = convolution.PASSES[kind]
+    flops = table.flops[rows] / len(passes)
+    first, *rest = (
+        convolution.convolution(dims, flops, which, sizes, columns, cards, choices.algorithm, choices.copies) for which in passes
+    )
+    for other in rest:
+        first = plus(first, other)
+    return first
+
+
+def _rnn(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards, copies: Copies = COLD) -> Priced:
+    """Price a recurrent layer: one product over all inputs, then one a time step (weights stay close, steps cannot overlap)."""
+    hidden, batch, steps = np.maximum(dims[:, :3], 1).astype(np.float64).T
+    gates = np.maximum(flops / (4.0 * hidden * hidden * batch * steps), 1.0)
+    operand = np.repeat(size[:, None], 3, axis=1)
+    one = np.ones_like(hidden)
+    inputs, _ = matrix.products(np.stack((one, batch * steps, gates * hidden, hidden), axis=1), operand, column, cards, copies=copies)
+    step, _ = matrix.products(np.stack((one, batch, gates * hidden, hidden), axis=1), operand, column, cards, copies=(1.0, 1.0))
+    return plus(inputs, step, steps[:, None])
+
+
+def _stream_group(table: OpTable, rows: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards, copies: Copies) -> Priced:
+    kind, dims = table.kind[rows], table.dims[rows]
+    two = np.isin(kind, ROWWISE)
+    elements = np.where(two, dims[:, 0] * np.maximum(dims[:, 1], 1), dims[:, 0]).astype(np.float64)
+    row_bytes = np.where(two, dims[:, 1], 0) * size[rows]
+    read, written = table.bytes_read[rows], table.bytes_written[rows]
+    out = vector.streams(kind, elements, row_bytes, table.flops[rows], read, written, column[rows], cards, copies)
+    across = (kind == Kind.COPY) & (dims[:, DIMS[Kind.COPY].index("direction")] > 0)
+    if across.any():
+        _put(out, np.flatnonzero(across), vector.host_copies(np.maximum(read, written)[across], column[rows][across], cards))
+    return out
