@@ -103,13 +103,19 @@ def convolution(
     )
     if algorithm == CHEAPEST:
         best = cheaper(best, lanes, groups > 1)
-    fast = (d["r"] == 3) & (d["s"] == 3) & (d["t"] == 1) & (window == 9) & (groups == 1) & (which != WEIGHT)
-    fast &= (d["stride_h"] == 1) & (d["stride_w"] == 1) & (d["dilation_h"] == 1) & (d["dilation_w"] == 1)
-    fast &= np.isin(np.asarray(cards.dtypes)[column], WINOGRAD_DTYPES)
+    fast = _fast(d, window, which) & np.isin(np.asarray(cards.dtypes)[column], WINOGRAD_DTYPES)
     if not fast.any() or algorithm == IMPLICIT:
         return best
     other = _winograd(outputs, c, k, operand, total_bytes, which, column, cards, copies)
     return choose(best, other, np.repeat(fast[:, None], len(cards.specs), axis=1)) if algorithm == WINOGRAD else cheaper(best, other, fast)
+
+
+def _fast(d: dict[str, np.ndarray], window: np.ndarray, which: str) -> np.ndarray:
+    """Return which rows Winograd F(2x2, 3x3) can compute."""
+    fast = (d["r"] == 3) & (d["s"] == 3) & (d["t"] == 1) & (window == 9) & (d["groups"] == 1) & (which != WEIGHT)
+    for name in ("stride_h", "stride_w", "dilation_h", "dilation_w"):
+        fast &= d[name] == 1
+    return np.asarray(fast)
 
 
 def _winograd(
