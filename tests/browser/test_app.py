@@ -44,6 +44,7 @@ def test_a_slider_moves_the_step_the_pictures_and_the_address(screen: Screen, ad
     assert f"trace={SAMPLE}" in screen.page.url
     assert screen.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     _timeline_answers(screen)
+    _bounds(screen)
     _compared(screen)
     _reset(screen, after)
     assert screen.outside == []
@@ -69,6 +70,14 @@ def _timeline_answers(screen: Screen) -> None:
     page.get_by_label("search events").press("Enter")
     page.get_by_text(" of ").first.wait_for()
     page.get_by_label("search events").fill("")
+
+
+def _bounds(screen: Screen) -> None:
+    """The tab divides the longest operators' times; without a selection the longest is explained."""
+    page = screen.page
+    page.get_by_role("tab", name="What bounds them").click()
+    page.get_by_text("infinitely fast", exact=True).wait_for()
+    assert "bound by" in page.get_by_text("would save").inner_text().lower()
 
 
 def _compared(screen: Screen) -> None:
