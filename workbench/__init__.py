@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from workbench.study.perfetto import write_perfetto
     from workbench.study.predict import predict
     from workbench.study.scenario import Scenario
+    from workbench.study.stacks import stacks
     from workbench.study.sweep import sweep
     from workbench.study.tables import lag_table, operator_table
     from workbench.trace.facts import facts
     from workbench.trace.open import open_trace
     from workbench.view.roofline import roofline
+    from workbench.view.stack import stack_bars
     from workbench.view.sweep import sweep_curve
     from workbench.view.timeline import timeline
 
@@ -46,6 +48,7 @@ _HOMES = {
     "predict": "study.predict",
     "compare": "study.compare",
     "sweep": "study.sweep",
+    "stacks": "study.stacks",
     "linspace": "study.axes",
     "logspace": "study.axes",
     "tied": "study.axes",
@@ -59,6 +62,7 @@ _HOMES = {
     "write_perfetto": "study.perfetto",
     "timeline": "view.timeline",
     "roofline": "view.roofline",
+    "stack_bars": "view.stack",
     "sweep_curve": "view.sweep",
     "WorkbenchError": "errors",
     "UnreadableInput": "errors",
@@ -71,7 +75,7 @@ __all__ = [
     "InvalidSpec", "Note", "Refused", "Scenario", "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare",
     "facts", "lag_table", "linspace", "list_operators", "load_npu", "logspace", "open_trace", "operator_table",
     "predict", "price_operators", "ratio", "read_operators", "read_vendor", "roofline",
-    "sweep", "sweep_curve", "tied", "timeline", "write_perfetto",
+    "stack_bars", "stacks", "sweep", "sweep_curve", "tied", "timeline", "write_perfetto",
 ]  # fmt: skip
 
 
