@@ -54,6 +54,8 @@ EXAMPLES = {
     "FLOP/s": "312 TFLOP/s",
     "B/clk": "128 B/clk",
     "J": "1 mJ",
+    "J/FLOP": "0.6 pJ/FLOP",
+    "J/B": "44 pJ/B",
 }
 """One good text per SI unit, for error messages and editors."""
 

@@ -133,6 +133,8 @@ def cross_check(spec: NpuSpec, where: Callable[[str], str]) -> tuple[Note, ...]:
             "above the clock, of which it is what power leaves",
             "raise the clock, or lower the sustained one",
         )
+    if (spec.power.idle or 0.0) >= (spec.power.tdp or float("inf")):
+        raise InvalidSpec(where("power.idle"), "no less than the TDP, which it is a part of", "lower the idle power, or raise the TDP")
     for name, part in spec.partitions.items():
         if part.cores > spec.cores:
             raise InvalidSpec(

@@ -53,7 +53,8 @@ def shared_partition(spec: NpuSpec, compute: str | float, memory: str | float) -
 def _derive(spec: NpuSpec, name: str, part: Partition) -> NpuSpec:
     """Return the part: its cores at the card's clock, its share of capacity and bandwidth of every level that belongs to the chip."""
     memory = {level: _scaled(old, part.memory) if old.scope == "chip" else old for level, old in spec.memory.items()}
-    tdp = None if spec.power.tdp is None else spec.power.tdp * part.cores / spec.cores
+    share = part.cores / spec.cores
+    tdp, idle = (None if watts is None else watts * share for watts in (spec.power.tdp, spec.power.idle))
     fits = {
         dtype: replace(fit, error=fit.error * WIDER, source=f"error widened by judgement; as fitted on the whole card: {fit.source}")
         for dtype, fit in spec.calibration.items()
@@ -72,7 +73,7 @@ def _derive(spec: NpuSpec, name: str, part: Partition) -> NpuSpec:
         ),
         matrix=replace(spec.matrix, peak={}),
         memory=memory,
-        power=replace(spec.power, tdp=tdp),
+        power=replace(spec.power, tdp=tdp, idle=idle),
         link=None,
         calibration=fits,
         partitions={},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class MemoryLevel:
     double_buffer: bool
     multicast: float
     per_clock: bool = False
+    energy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,14 @@ class Runtime:
 
 @dataclass(frozen=True)
 class Power:
-    """Power limit; `schema.POWER`."""
+    """Power limit and energies; `schema.POWER`. ``energy`` and ``vector_energy`` by dtype [J/FLOP], at full clock."""
 
     tdp: float | None
     sustained_clock: float | None
+    idle: float | None = None
+    process: str | None = None
+    energy: Mapping[str, float] = field(default_factory=dict)
+    vector_energy: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ REQUIRED: Any = object()
 DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int32", "int16", "int8", "int4")
 DATAFLOWS = ("cube", "dot", "os", "ws", "is")
 SCOPES = ("core", "cluster", "chip")
+PROCESSES = ("45 nm", "28 nm", "20 nm", "16 nm", "14 nm", "12 nm", "10 nm", "8 nm", "7 nm", "6 nm", "5 nm", "4 nm", "3 nm", "2 nm")
+"""Nodes by the name their makers give them; no length of anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ LEVEL: Mapping[str, Entry] = {
     "type": Entry("choice", "scratchpad", label="type", choices=("scratchpad", "cache")),
     "double_buffer": Entry("bool", True, label="double buffer", help="Half the level is filled while the other half is used."),
     "multicast": Entry("float", 1.0, "", "multicast", "Cores served by one read of this level.", 1, 64),
+    "energy": _quantity("J/B", "energy", "Of a byte that this level gives or takes, the way to its user included.", 1e-13, 1e-9),
 }
 RUNTIME: Mapping[str, Entry] = {
     "launch_overhead": _quantity(
@@ -140,8 +143,22 @@ RUNTIME: Mapping[str, Entry] = {
     ),
 }
 POWER: Mapping[str, Entry] = {
-    "tdp": _quantity("W", "TDP", "Power limit; caps the sustained clock through the calibrated compute efficiency.", 5, 2000),
-    "sustained_clock": _quantity("Hz", "Sustained clock", "Clock held under matrix load; replaces the clock there.", 0.2e9, 4e9),
+    "tdp": _quantity("W", "TDP", "Power limit. Where energy by dtype is stated, the clock falls until an operator keeps to it.", 5, 2000),
+    "idle": _quantity("W", "Idle power", "Drawn whatever runs: leakage, fans, memory refresh, idle clocks.", 1, 500),
+    "sustained_clock": _quantity(
+        "Hz", "Sustained clock", "Clock held under matrix load; replaces the clock there, and the power limit with it.", 0.2e9, 4e9
+    ),
+    "process": Entry("choice", None, label="Process", choices=PROCESSES, help="Node; scales published energies where none is stated."),
+    "energy": Entry(
+        "table",
+        {},
+        "J/FLOP",
+        "Matrix energy",
+        "Of an operation of the matrix unit at full clock, operands from inside the core included.",
+        1e-14,
+        1e-10,
+    ),
+    "vector_energy": Entry("table", {}, "J/FLOP", "Vector energy", "The same of an operation of the vector unit.", 1e-14, 1e-10),
 }
 LINK: Mapping[str, Entry] = {
     "bandwidth": _quantity("B/s", "bandwidth", "Bandwidth per direction.", 1e9, 2e12, REQUIRED),
