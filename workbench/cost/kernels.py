@@ -257,37 +257,3 @@ def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, reso
             detail[u, s, 0] = card[LAUNCH]
             detail[u, s, 1] = part[5] - card[LAUNCH]
             detail[u, s, 2] = idle_seconds(card, shape[u], t, choice[u, s], part)
-
-
-@njit(cache=True, nogil=True)
-def clock_share(core, other, clocked, fixed, overhead, watts, floor):
-    """Share of the full core clock that a power limit leaves an operator, in ]0, 1]; 1 where the limit is not reached.
-
-    Solves ``core v(x)^2 + other = watts t(x)`` with ``t(x) = overhead + ((clocked / x)^4 + fixed^4)^(1/4)`` and
-    ``v(x) = max(x, floor)``: dynamic energy goes with the square of the voltage (Rabaey et al., Digital Integrated Circuits), which
-    follows the clock down to a floor (measured on GPUs by Guerreiro et al., HPCA 2018). ``core`` is the energy of what hangs on the
-    core's clock and voltage, ``other`` that of the outermost memory [J], both at full clock; ``clocked`` the time that stretches
-    with the clock, ``fixed`` what does not [s]; ``watts`` the limit less what is drawn idle. At the solution energy over time is
-    ``watts``, so that a faster memory lowers the clock and never lengthens the time: ``t = energy(x) / watts``.
-    """
-    body = math.sqrt(math.sqrt(clocked**4 + fixed**4))
-    if core + other <= watts * (overhead + body) or clocked <= 0.0:
-        return 1.0
-    low, high, x = 0.0, 1.0, 1.0
-    for _ in range(60):
-        v = max(x, floor)
-        stretched = (clocked / x) ** 4
-        body = math.sqrt(math.sqrt(stretched + fixed**4))
-        excess = core * v * v + other - watts * (overhead + body)
-        if excess > 0.0:
-            high = x
-        else:
-            low = x
-        slope = watts * stretched / (x * body * body * body) + (2.0 * core * x if x > floor else 0.0)
-        following = x - excess / slope
-        if following <= low or following >= high:
-            following = 0.5 * (low + high)
-        if abs(following - x) <= 1e-12 * x:
-            return following
-        x = following
-    return x

@@ -1,0 +1,247 @@
+"""Power: joules of operators, the clock a power limit leaves, and energies scaled from published ones where a card states none.
+
+An operator takes ``E = idle t + operations x J/FLOP + sum over levels of bytes x J/B``, the dynamic part at most ``(TDP - idle) t``: a
+card holds its limit by lowering clock and voltage (`workbench.cost.kernels_power.clock_share`).
+
+What a card states (``power.energy``, ``power.vector_energy``, ``memory.<level>.energy``) is used as it is. Where it names only its
+process, published energies are scaled to it: good for a factor of two, never used to lower a clock, and named in `Joules.why`.
+
+Sources: arithmetic and memory at 7 nm (and 45 nm: Horowitz, ISSCC 2014) from Jouppi et al., Ten Lessons From Three Generations Shaped
+Google's TPUv4i (ISCA 2021), table 2; HBM2 also O'Connor et al., Fine-Grained DRAM (MICRO 2017): 3.9 pJ/bit in the device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.cost import kernels_power
+from workbench.cost.cost import LEVELS
+from workbench.cost.matrix import Priced
+from workbench.cost.pack import Cards, levels
+from workbench.hardware.spec import NpuSpec
+
+PJ = 1e-12
+MULTIPLY_ADD = {
+    "int4": 0.05, "int8": 0.10, "fp8": 0.25, "int16": 0.30, "bf16": 0.59, "fp16": 0.72, "tf32": 0.72, "int32": 1.51, "fp32": 1.69,
+    "fp64": 6.80,
+}  # fmt: skip
+"""Of a multiplication and the addition of its product at 7 nm [pJ]: TPUv4i, table 2 (int8 0.07 + 0.03, bf16 0.21 + 0.38, fp16 0.34 + 0.38,
+int32 1.48 + 0.03, fp32 1.31 + 0.38); int4, fp8, int16, tf32 and fp64 are assumed from the width of their products."""
+NODE_POWER = math.log(2.6) / math.log(45.0 / 7.0)  # energies fall 2.6-fold (geometric mean of the table) from 45 to 7 nm
+AROUND_MATRIX = 3.5  # operands, instructions, clock tree: A100 (7 nm) sustains 271 TFLOP/s bf16 (ml-engineering) in 400 W, 1.05 pJ/FLOP
+AROUND_VECTOR = 10.0  # lanes fetch every operand: A100 19.5, V100 15.7 TFLOP/s fp32 near their limits, 8-15 pJ/FLOP
+BYTE = {"local": 2.0, "cluster": 5.0, "shared": 12.0}
+"""Of a byte at 7 nm [pJ]: SRAM of 32 KiB and 1 MiB (1.1 and 1.8, TPUv4i), wires at 0.64 pJ/B/mm (Dally) over 1, 5 and 15 mm."""
+MEMORY_BYTE = 44.0  # of HBM2 and its interface [pJ]: 250 to 450 pJ a 64-bit word, TPUv4i; whatever the process
+IDLE = 0.2  # of the TDP where idle power is not stated: static power of V100 at load, 30-80 of 300 W (AccelWattch, MICRO 2021)
+FLOOR = 0.65  # lowest over nominal voltage: flat below, linear above (Guerreiro et al., HPCA 2018)
+
+
+@dataclass(frozen=True)
+class Joules:
+    """What work takes on S cards; nan where nothing is known.
+
+    ``operation`` [S, 2 D] [J/FLOP]: of products by dtype of ``Cards.dtypes`` (vector unit where they run there), then of vector
+    operations; ``byte`` [S, len(LEVELS)] [J/B]; ``idle`` and ``watts`` (limit less idle; infinite without one) [S] [W]; ``acts``
+    [S, 2 D]: whether the limit lowers the clock, which takes a stated energy. ``why`` [S] says what is estimated or missing.
+    """
+
+    operation: np.ndarray
+    byte: np.ndarray
+    idle: np.ndarray
+    watts: np.ndarray
+    acts: np.ndarray
+    why: tuple[str, ...]
+
+
+def joules(cards: Cards) -> Joules:
+    """Return the energies of packed cards; cards that share their parts share the work."""
+    size = len(cards.specs)
+    out = Joules(
+        np.empty((size, 2 * len(cards.dtypes))), np.empty((size, len(LEVELS))), np.empty(size), np.empty(size),
+        np.zeros((size, 2 * len(cards.dtypes)), dtype=bool), (),
+    )  # fmt: skip
+    known: dict[tuple[object, ...], int] = {}
+    why: list[str] = []
+    for s, spec in enumerate(cards.specs):
+        key = (id(spec.power), id(spec.memory), id(spec.matrix), id(spec.vector), cards.runs_as[s])
+        first = known.setdefault(key, s)
+        if first != s:
+            for array in (out.operation, out.byte, out.idle, out.watts, out.acts):
+                array[s] = array[first]
+            why.append(why[first])
+            continue
+        out.operation[s], out.acts[s] = _operations(spec, cards.dtypes, cards.runs_as[s])
+        out.byte[s] = _bytes(spec)
+        out.idle[s] = idle = idle_watts(spec)
+        out.watts[s] = math.inf if spec.power.tdp is None else spec.power.tdp - idle
+        why.append(estimated(spec))
+    return Joules(out.operation, out.byte, out.idle, out.watts, out.acts, tuple(why))
+
+
+def node(spec: NpuSpec) -> float:
+    """Return the energy of a card's process relative to 7 nm: ``(nm / 7)^0.51``; nan where the card does not name it."""
+    process = spec.power.process
+    return math.nan if process is None else float((float(process.split()[0]) / 7.0) ** NODE_POWER)
+
+
+def idle_watts(spec: NpuSpec) -> float:
+    """Return what a card draws whatever runs [W]: stated, else a fifth of the TDP, else nan."""
+    if spec.power.idle is not None:
+        return spec.power.idle
+    return math.nan if spec.power.tdp is None else IDLE * spec.power.tdp
+
+
+def operation_joules(spec: NpuSpec, dtype: str, unit: str = "matrix") -> float:
+    """Return the energy of an operation [J/FLOP]: stated, else scaled from the nearest stated dtype, else from the process, else nan.
+
+    Parameters
+    ----------
+    spec : NpuSpec
+        Card.
+    dtype : str
+        Dtype that runs.
+    unit : {"matrix", "vector"}
+    """
+    stated = spec.power.energy if unit == "matrix" else spec.power.vector_energy
+    if dtype in stated:
+        return stated[dtype]
+    bare = MULTIPLY_ADD.get(dtype, MULTIPLY_ADD["fp32"])
+    if stated:
+        near = min(stated, key=lambda name: abs(math.log(MULTIPLY_ADD[name] / bare)))
+        return stated[near] * bare / MULTIPLY_ADD[near]
+    return bare / 2.0 * PJ * (AROUND_MATRIX if unit == "matrix" else AROUND_VECTOR) * node(spec)
+
+
+def estimated(spec: NpuSpec) -> str:
+    """Return what of a card's energies is estimated or missing, in words; empty where all are stated."""
+    power, outer = spec.power, list(spec.memory)[-1]
+    missing = [
+        text
+        for text, stated in (
+            ("operations", power.energy and power.vector_energy),
+            ("on-chip bytes", all(level.energy is not None for level in list(spec.memory.values())[:-1] if level.bandwidth is not None)),
+        )
+        if not stated
+    ]
+    if missing and power.process is None:
+        return f"no energy of {spec.name}: it states none of {' and '.join(missing)}, nor power.process to scale published ones"
+    if math.isnan(idle_watts(spec)):
+        return f"no energy of {spec.name}: neither its idle power nor its TDP is stated"
+    missing += [text for text, stated in ((f"{outer} bytes", spec.memory[outer].energy), ("idle power", power.idle)) if stated is None]
+    scaled = f" (published energies scaled to {power.process})" if power.process else ""
+    return f"energy of {spec.name} is estimated: {', '.join(missing)}{scaled}, within about a factor of 2" if missing else ""
+
+
+def sustained_clock(spec: NpuSpec, dtype: str) -> float:
+    """Return the clock a power limit leaves while a matrix unit is full [Hz]: stated, else from TDP and stated energies, else the clock.
+
+    At the share x of the clock, products take ``x peak E v(x)^2`` and idle power; see `workbench.cost.kernels_power.clock_share`.
+    """
+    if spec.power.sustained_clock is not None or spec.power.tdp is None or not spec.power.energy:
+        return spec.power.sustained_clock or spec.clock
+    watts = spec.power.tdp - idle_watts(spec)
+    drawn = spec.unit_peak("matrix", dtype) * operation_joules(spec, dtype)
+    return spec.clock * float(kernels_power.clock_share(drawn, 0.0, 1.0, 0.0, 0.0, watts, FLOOR))
+
+
+def dynamic(work: np.ndarray, on_matrix: np.ndarray, column: np.ndarray, cards: Cards, level: np.ndarray, of: Joules) -> np.ndarray:
+    """Return the dynamic energy of operators at full clock.
+
+    Parameters
+    ----------
+    work : ndarray, shape (U,)
+        Operations [FLOP].
+    on_matrix : ndarray of bool, shape (U,)
+        Whether they are products.
+    column : ndarray of int, shape (U,)
+        Index into ``cards.dtypes``.
+    cards : Cards
+        S cards.
+    level : ndarray, shape (U, S, len(LEVELS))
+        Bytes by level [B].
+    of : Joules
+        Energies of the cards.
+
+    Returns
+    -------
+    ndarray, shape (2, U, S)
+        Of what hangs on the core's voltage, and of the outermost memory [J].
+    """
+    out = np.empty((2, *level.shape[:2]))
+    kernels_power.dynamic_joules(work, _columns(on_matrix, column, cards), of.operation, level, of.byte, out[0], out[1])
+    return out
+
+
+def throttled(priced: Priced, work: np.ndarray, on_matrix: np.ndarray, column: np.ndarray, cards: Cards, of: Joules | None = None) -> None:
+    """Lengthen, in place, the times of operators whose power would exceed a card's limit; only where the card states energies.
+
+    ``calibration.<dtype>.compute`` is the share of the peak sustained at full clock: a fit made with energies stated runs through
+    here too, so that what the limit explains is not fitted again. A stated ``sustained_clock`` replaces the limit.
+    """
+    if not any(spec.power.energy or spec.power.vector_energy for spec in cards.specs):
+        return
+    of = joules(cards) if of is None else of
+    core, other = dynamic(work, on_matrix, column, cards, priced.level, of)
+    overhead = priced.detail[..., 0] + priced.detail[..., 1]
+    kernels_power.throttle(
+        core, other, _columns(on_matrix, column, cards), of.acts, of.watts, FLOOR, priced.seconds, priced.resource, overhead
+    )
+
+
+def energy(seconds: np.ndarray, parts: np.ndarray, of: Joules) -> np.ndarray:
+    """Return the energy of operators [J], float64 [U, S].
+
+    Parameters
+    ----------
+    seconds : ndarray, shape (U, S)
+        Their times, whatever they rest on [s].
+    parts : ndarray, shape (2, U, S)
+        Dynamic energy, see `dynamic` [J].
+    of : Joules
+        Energies of the cards.
+    """
+    out = np.empty(seconds.shape)
+    kernels_power.energy(np.ascontiguousarray(seconds), parts[0], parts[1], of.idle, of.watts, out)
+    return out
+
+
+def _columns(on_matrix: np.ndarray, column: np.ndarray, cards: Cards) -> np.ndarray:
+    return np.where(on_matrix, column, column + len(cards.dtypes))
+
+
+def _operations(spec: NpuSpec, dtypes: Sequence[str], runs_as: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return J/FLOP and whether a limit acts, of products and of vector operations by dtype [2 D]."""
+    units = ["matrix" if name in spec.matrix.rate else "vector" for name in runs_as]
+    made = [operation_joules(spec, name or dtype, unit) for name, dtype, unit in zip(runs_as, dtypes, units, strict=True)]
+    made += [operation_joules(spec, dtype, "vector") for dtype in dtypes]
+    limit = spec.power.tdp is not None and spec.power.sustained_clock is None
+    acts = [
+        limit and bool(spec.power.energy if unit == "matrix" else spec.power.vector_energy) for unit in (*units, *["vector"] * len(dtypes))
+    ]
+    return np.array(made), np.array(acts, dtype=bool)
+
+
+def _bytes(spec: NpuSpec) -> np.ndarray:
+    """Return J/B by `LEVELS`; feeds of the array and the vector unit's buffer count with the operation unless stated."""
+    staging, shared, outer = levels(spec)
+    matrix, scale = spec.matrix, node(spec) * PJ
+    names = {
+        "local": staging, "shared": shared, "memory": outer, "operand_a": matrix.operand_a, "operand_b": matrix.operand_b,
+        "accumulator": matrix.accumulator, "vector": spec.vector.buffer,
+    }  # fmt: skip
+    out = np.zeros(len(LEVELS))
+    for slot, role in enumerate(LEVELS):
+        level = spec.memory.get(names.get(role) or "")
+        stated = level.energy if level is not None else None
+        if stated is not None:
+            out[slot] = stated
+        elif role == "memory":
+            out[slot] = MEMORY_BYTE * PJ
+        elif level is not None and role in BYTE:
+            out[slot] = BYTE[role] * scale
+    return out
