@@ -50,7 +50,7 @@ class Cards:
     special_rate: np.ndarray  # [S] special functions a second [1/s]
     memory_rate: np.ndarray  # [S, D] sustained outermost bandwidth [B/s]
     shared_rate: np.ndarray  # [S] sustained shared-level bandwidth [B/s]
-    launch: np.ndarray  # [S, D] overhead of a kernel that only streams [s]
+    launch: np.ndarray  # [S, D] overhead of a kernel [s]
     latency: np.ndarray  # [S] outermost plus shared latency [s]
     row_room: np.ndarray  # [S] longest row a kernel holds while it works on it [B]
     norm_room: np.ndarray  # [S] the same for norms, which GPU kernels read twice whatever the row
@@ -91,8 +91,8 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
             scalars = calibration(spec, name or dtype)
             matrix[s, d] = _column(spec, name, common, scalars)
             vector[s, d] = vector_rate(spec, dtype)
-            memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * STREAM_MEMORY
-            launch[s, d] = min(scalars[2], spec.runtime.launch_overhead)
+            memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * min(1.0, scalars[1] * STREAM_MEMORY / DEFAULT_MEMORY)
+            launch[s, d] = scalars[2]
         runs_as.append(tuple(names))
     kept = ("cores", "shared_rate", "softmax_rate", "special_rate", "latency", "row_room", "norm_room", "host_rate", "host_latency")
     rest_by_name = dict(zip(kept, per_card, strict=True))
