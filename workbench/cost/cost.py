@@ -44,6 +44,8 @@ class OpCost:
     ``resource_s[u, s, r]`` is the busy time of resource r = Bound(r) alone; ``seconds`` is their combination by
     the model of the row's kind. ``level_bytes[u, s, l]`` is traffic [B] with level l of `LEVELS`.
     ``low_s``/``high_s`` bound an 80 % interval. ``note_code[u]`` indexes ``reasons`` (0: none), e.g. a substituted dtype.
+    ``energy_j[u, s]`` is what one execution takes, idle power while it runs included; nan where its work or the card's energies are
+    not known. ``energy_why[s]`` says what of the card's energies is estimated or missing (empty: all are stated).
     """
 
     seconds: np.ndarray  # float64 [U, S] [s]
@@ -55,3 +57,6 @@ class OpCost:
     evidence: np.ndarray  # int8 [U], Evidence
     note_code: np.ndarray  # int32 [U]
     reasons: tuple[str, ...]
+    energy_j: np.ndarray  # float64 [U, S] [J]
+    idle_w: np.ndarray  # float64 [S] [W]
+    energy_why: tuple[str, ...]

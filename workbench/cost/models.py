@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.cost import attention, convolution, matrix, vector
+from workbench.cost import attention, convolution, matrix, power, vector
 from workbench.cost.choices import COLD, FREE, Choices, Copies
 from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards, dtype_name
@@ -63,7 +63,9 @@ def model(table: OpTable, cards: Cards, column: np.ndarray, choices: Choices = F
         rows = np.flatnonzero(np.isin(table.kind, STREAMS))
         _put(out, rows, _stream_group(table, rows, size, column, cards, choices.copies))
     unable = np.array([[not name for name in names] for names in cards.runs_as], dtype=bool).reshape(len(cards.specs), len(cards.dtypes))
-    out.seconds[np.isin(table.kind, ON_MATRIX)[:, None] & unable[:, column].T] = np.nan
+    on_matrix = np.isin(table.kind, ON_MATRIX)
+    out.seconds[on_matrix[:, None] & unable[:, column].T] = np.nan
+    power.throttled(out, table.flops, on_matrix, column, cards)
     return out
 
 

@@ -64,8 +64,13 @@ class Pricing:
         hosts : ndarray, shape (C,)
         """
         at = list(cells)
-        names = ("seconds", "low_s", "high_s", "resource_s", "level_bytes", "bound")
-        cost = replace(self.cost, **{name: getattr(self.cost, name)[:, at] for name in names})
+        names = ("seconds", "low_s", "high_s", "resource_s", "level_bytes", "bound", "energy_j")
+        cost = replace(
+            self.cost,
+            **{name: getattr(self.cost, name)[:, at] for name in names},
+            idle_w=self.cost.idle_w[at],
+            energy_why=tuple(self.cost.energy_why[cell] for cell in at),
+        )
         columns = {name: getattr(self, name)[:, at] for name in ("value", "low", "high")}
         spread = self.host_spread[at]
         for array, ends in zip(columns.values(), _host_ends(hosts, spread), strict=True):
@@ -118,6 +123,9 @@ def price_recorded(scenario: Scenario) -> Pricing:
         evidence=evidence,
         note_code=np.zeros(size, dtype=np.int32),
         reasons=("",),
+        energy_j=np.full((size, 1), np.nan),
+        idle_w=np.full(1, np.nan),
+        energy_why=("no card is chosen",),
     )
     return _pricing(scenario, cost, np.array([scenario.host_factor]), None, np.zeros(1))
 
