@@ -1,35 +1,84 @@
-"""How wrong a predicted time may be: relative errors behind the 80 % intervals."""
+"""How wrong a predicted time may be: the 80 % interval of every operator on every card.
+
+A card with a fit of the dtype states an interval a kind of operator, from rows left out of the fit. Elsewhere the interval is
+that of cards left out of all fits (``data/errors/operators.yaml``, written by the accuracy report), widened for cards that
+nobody vouches for. Empirical quantiles of left-out errors are the intervals of split conformal prediction (Lei et al.,
+Distribution-Free Predictive Inference for Regression, JASA 2018): they hold 80 % of rows like those measured.
+"""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 
 import numpy as np
+import yaml
 
-from workbench.cost.pack import Cards, calibration
+from workbench.cost.pack import Cards
+from workbench.data import data_path
+from workbench.hardware.parts import Calibration
+from workbench.hardware.schema import ERROR_GROUPS
+from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import DIMS, Kind, OpTable
 
-KIND_ERROR: dict[Kind, float] = {
-    Kind.GEMM: 0.41,  # median over five public series (0.21-0.53) of the 80 % quantile with the defaults of `pack`, nothing fitted
-    Kind.BATCHED_GEMM: 0.45,
-    Kind.CONV_FORWARD: 0.60,
-    Kind.CONV_BACKWARD_DATA: 1.00,
-    Kind.CONV_BACKWARD_WEIGHT: 1.00,
-    Kind.CONV_BACKWARD: 1.00,
-    Kind.ATTENTION_FORWARD: 0.35,
-    Kind.ATTENTION_BACKWARD: 0.50,
-    Kind.RNN: 1.00,
-    Kind.SORT: 1.00,
-    Kind.EMBEDDING: 0.60,
-}
-"""Error assumed of a kind without a fit. All but GEMM are judgement, informed by in-sample misses; their coverage is not checked."""
-STREAM_ERROR = 0.30
-INVENTED = 1.25  # a card nobody measured: the assumed error, widened by judgement
-CALIBRATED_KINDS = (Kind.GEMM, Kind.BATCHED_GEMM)
+Interval = tuple[float, float]
+FEW_QUERIES = 16  # up to so many queries attention is called decoding
+COVER = 0.8
+LEVELS = ((1.0 - COVER) / 2.0, (1.0 + COVER) / 2.0)
+FEWEST = 10  # left-out rows from which a kind's own quantiles are stated
+BORROWS: Mapping[str, str] = MappingProxyType(
+    {
+        "batched_gemm": "gemm", "conv_backward": "conv_backward_data", "conv_backward_weight": "conv_backward_data",
+        "conv_backward_data": "conv_forward", "attention_backward": "attention_prefill", "attention_decode": "attention_prefill",
+        "reduction": "elementwise", "pooling": "elementwise", "copy": "elementwise", "set": "elementwise", "optimizer": "elementwise",
+        "norm": "elementwise", "softmax": "elementwise",
+    }
+)  # fmt: skip
+"""Whose error a kind takes that was not measured itself."""
+RELATED = MappingProxyType({"bf16": ("fp16",), "fp16": ("bf16",)})
+"""Whose fit, and with it error, a dtype takes on the same card."""
+WIDER = MappingProxyType({"high": 1.0, "medium": 1.0, "weak": 1.25, "invented": 1.25})
+"""Power of (1 + low) and (1 + high) by a card's confidence: a judgement, nobody can measure a card that nobody has."""
+PRODUCTS = ("gemm", "batched_gemm")
 
 
-def relative_error(table: OpTable, cards: Cards, column: np.ndarray) -> np.ndarray:
-    """Return the error of every operator on every card.
+def groups_of(table: OpTable) -> np.ndarray:
+    """Return the index into `ERROR_GROUPS` of every operator, int64 [U]; -1 for kinds no model prices."""
+    names = [Kind(code).name.lower() for code in range(len(DIMS))]
+    lookup = np.array([ERROR_GROUPS.index(name) if name in ERROR_GROUPS else -1 for name in names])
+    lookup[Kind.ATTENTION_FORWARD] = ERROR_GROUPS.index("attention_prefill")
+    group = lookup[table.kind]
+    few = (table.kind == Kind.ATTENTION_FORWARD) & (table.dims[:, DIMS[Kind.ATTENTION_FORWARD].index("queries")] <= FEW_QUERIES)
+    group[few] = ERROR_GROUPS.index("attention_decode")
+    return group
+
+
+def quantiles(predicted_s: np.ndarray, measured_s: np.ndarray) -> Interval:
+    """Return the relative errors between which 80 % of measured times lie, around 0.
+
+    Parameters
+    ----------
+    predicted_s, measured_s : ndarray, shape (U,)
+        Times of rows that were not fitted [s].
+
+    Returns
+    -------
+    low, high : float
+        ``measured`` lies between ``predicted x (1 + low)`` and ``predicted x (1 + high)``; low <= 0 <= high, so that the
+        predicted time is inside. Where that cuts one end off, the other is moved in until 80 % remain.
+    """
+    miss = np.sort(np.log(measured_s / predicted_s))
+    low, high = np.quantile(miss, LEVELS)
+    if low > 0.0:
+        low, high = 0.0, max(float(np.quantile(miss, min(1.0, COVER + float(np.mean(miss < 0.0))))), 0.0)
+    elif high < 0.0:
+        low, high = min(float(np.quantile(miss, max(0.0, 1.0 - COVER - float(np.mean(miss > 0.0))))), 0.0), 0.0
+    return float(np.expm1(low)), float(np.expm1(high))
+
+
+def intervals(table: OpTable, cards: Cards, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the factors on a predicted time between which 80 % of measured times are meant to lie.
 
     Parameters
     ----------
@@ -42,18 +91,57 @@ def relative_error(table: OpTable, cards: Cards, column: np.ndarray) -> np.ndarr
 
     Returns
     -------
-    ndarray, shape (U, S)
-        e, for the interval [t / (1 + e), t (1 + e)] meant to hold 80 % of measured times; cross-validated only where the
-        card states a fit of its own.
+    low, high : ndarray, shape (U, S)
+        low <= 1 <= high.
     """
-    by_kind = np.array([KIND_ERROR.get(Kind(code), STREAM_ERROR) for code in range(len(DIMS))])[table.kind]
-    out = np.repeat(by_kind[:, None], len(cards.specs), axis=1)
-    matrix = np.isin(table.kind, CALIBRATED_KINDS)
-    for s, (spec, names) in enumerate(zip(cards.specs, cards.runs_as, strict=True)):
-        if spec.confidence == "invented":
-            out[:, s] *= INVENTED
-            continue
-        fitted = np.array([calibration(spec, name or dtype)[3] for name, dtype in zip(names, cards.dtypes, strict=True)])[column]
-        rows = matrix & np.array([not math.isnan(value) for value in fitted], dtype=bool)
-        out[rows, s] = fitted[rows]
-    return out
+    group = groups_of(table)
+    present = np.unique(group)
+    place = np.searchsorted(present, group)
+    names = [ERROR_GROUPS[code] if code >= 0 else "elementwise" for code in present]
+    ends = np.empty((len(cards.specs), len(cards.dtypes), len(present), 2))
+    for s, (spec, runs) in enumerate(zip(cards.specs, cards.runs_as, strict=True)):
+        general = [_general(name, spec.confidence) for name in names]
+        ends[s] = np.reshape(general, (-1, 2))
+        if spec.confidence != "invented" and spec.calibration:
+            for d, dtype in enumerate(cards.dtypes):
+                found = fit_of(spec, runs[d] or dtype)
+                if found is not None:
+                    own = [_fitted(found, name) or other for name, other in zip(names, general, strict=True)]
+                    ends[s, d] = np.reshape(own, (-1, 2))
+    factors = 1.0 + ends[:, column, place]
+    return factors[..., 0].T, factors[..., 1].T
+
+
+def fit_of(spec: NpuSpec, dtype: str) -> Calibration | None:
+    """Return the fit whose error holds for a dtype: its own, or that of its 16-bit relative."""
+    return next((spec.calibration[name] for name in (dtype, *RELATED.get(dtype, ())) if name in spec.calibration), None)
+
+
+def _fitted(fit: Calibration, group: str) -> Interval | None:
+    """Return the interval a fit states for a kind; one that states a single error means matrix products by it."""
+    found: str | None = group
+    while found is not None:
+        if found in fit.errors:
+            return fit.errors[found]
+        found = BORROWS.get(found)
+    return (1.0 / (1.0 + fit.error) - 1.0, fit.error) if group in PRODUCTS and not fit.errors else None
+
+
+@cache
+def unfitted() -> Mapping[str, Interval]:
+    """Return the intervals by kind of a card that was not fitted: measured by leaving cards out, else judged."""
+    text = data_path("errors", "operators.yaml").read_text(encoding="utf-8")
+    data = yaml.safe_load(text)
+    measured = {group: (float(found["low"]), float(found["high"])) for group, found in data["measured"].items()}
+    judged = {group: (float(pair[0]), float(pair[1])) for group, pair in data["judged"].items()}
+    return MappingProxyType({**judged, **measured})
+
+
+@cache
+def _general(group: str, confidence: str) -> Interval:
+    known, found = unfitted(), group
+    while found not in known:
+        found = BORROWS[found]
+    low, high = known[found]
+    power = WIDER[confidence]
+    return (1.0 + low) ** power - 1.0, (1.0 + high) ** power - 1.0

@@ -9,7 +9,7 @@ import numpy as np
 from workbench.cost import convolution, power
 from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound, Evidence, OpCost
-from workbench.cost.errors import relative_error
+from workbench.cost.errors import intervals
 from workbench.cost.interpolate import BEYOND, REACH, between
 from workbench.cost.models import ON_MATRIX, dtype_columns, dtype_names, model
 from workbench.cost.pack import Cards, pack
@@ -68,8 +68,8 @@ def estimate(
     collective = np.isin(kind, COLLECTIVES)
     modelled = np.isfinite(priced.seconds).all(axis=1) & ~collective
     priced.seconds[~modelled] = np.nan
-    error = relative_error(table, cards, column)
-    seconds, low, high = priced.seconds.copy(), priced.seconds / (1.0 + error), priced.seconds * (1.0 + error)
+    least, most = intervals(table, cards, column)
+    seconds, low, high = priced.seconds.copy(), priced.seconds * least, priced.seconds * most
     evidence = np.where(modelled, Evidence.MODEL, Evidence.SCALED).astype(np.int8)
     note_code, reasons = _substitutions(table, cards, column)
     _note_transforms(table, cards, column, priced.seconds, note_code, reasons)
@@ -79,13 +79,13 @@ def estimate(
         rows = modelled & np.isfinite(recorded).all(axis=1) & (table.measured_s > 0)
         if anchored:
             seconds[rows], evidence[rows] = recorded[rows], Evidence.SCALED
-            low[rows], high[rows] = (seconds / (1.0 + error))[rows], (seconds * (1.0 + error))[rows]
+            low[rows], high[rows] = (seconds * least)[rows], (seconds * most)[rows]
         else:
             low[rows], high[rows] = np.minimum(low, recorded)[rows], np.maximum(high, recorded)[rows]
     rest = ~modelled & ~collective
     if rest.any():
-        nominal, least, most, why = scaled_measurement(table.measured_s[rest], cards, own, column[rest])
-        seconds[rest], low[rest], high[rest] = nominal, least, most
+        nominal, short, long, why = scaled_measurement(table.measured_s[rest], cards, own, column[rest])
+        seconds[rest], low[rest], high[rest] = nominal, short, long
         note_code[rest] = len(reasons)
         reasons.append(why)
     if vendor is not None:

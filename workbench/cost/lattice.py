@@ -96,7 +96,7 @@ class Lattice:
         """
         best, value = start, float(self.losses([start], rows)[0])
         for step in steps:
-            move = (0, 0, 0)
+            move: tuple[int, ...] = (0, 0, 0)
             while True:
                 around = [_inside([x + (axis == at) * sign * step for at, x in enumerate(best)]) for axis in range(3) for sign in (1, -1)]
                 ahead = _inside([x + dx for x, dx in zip(best, move, strict=True)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,8 @@ def check_entry(entry: Entry, value: Any, where: str) -> Any:
     """
     if entry.type in ("quantity", "float", "int", "table", "share"):
         return _number(entry, _ratio(value) if entry.type == "share" else value, where)
+    if entry.type == "intervals":
+        return _interval(value, where)
     if entry.type == "bool":
         if not isinstance(value, bool):
             raise InvalidSpec(where, f"{value!r} is neither true nor false", "write true or false")
@@ -56,19 +58,34 @@ def check_entry(entry: Entry, value: Any, where: str) -> Any:
         if value not in entry.choices:
             raise unknown_key(str(value), entry.choices, where, f"is not a {entry.label.lower()}")
         return value
+    if entry.type in ("ints", "texts"):
+        return _listed(entry, value, where)
+    if not isinstance(value, str) or not value:
+        raise InvalidSpec(where, f"{value!r} is not a text", "write a text")
+    return value
+
+
+def _listed(entry: Entry, value: Any, where: str) -> tuple[Any, ...]:
     if entry.type == "ints":
         if not isinstance(value, list | tuple) or (value and len(value) != 3) or any(type(v) is not int or v < 1 for v in value):
             raise InvalidSpec(where, f"{value!r} is not a list of three counts", "write e.g. [16, 16, 16] for m, n, k")
         return tuple(value)
-    if entry.type == "texts":
-        if isinstance(value, str):
-            value = [value]
-        if not isinstance(value, list | tuple) or any(not isinstance(v, str) for v in value):
-            raise InvalidSpec(where, f"{value!r} is not a list of texts", "write a list of quoted texts")
-        return tuple(value)
-    if not isinstance(value, str) or not value:
-        raise InvalidSpec(where, f"{value!r} is not a text", "write a text")
-    return value
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list | tuple) or any(not isinstance(v, str) for v in value):
+        raise InvalidSpec(where, f"{value!r} is not a list of texts", "write a list of quoted texts")
+    return tuple(value)
+
+
+def _interval(value: Any, where: str) -> Any:
+    """Return a pair of relative errors, or a mapping of groups to such pairs."""
+    if isinstance(value, Mapping):
+        return {group: _interval(pair, f"{where}.{group}") for group, pair in value.items()}
+    pair = tuple(value) if isinstance(value, list | tuple) else ()
+    real = [isinstance(end, int | float) and not isinstance(end, bool) and math.isfinite(end) for end in pair]
+    if len(pair) != 2 or not all(real) or not -1.0 < pair[0] <= 0.0 <= pair[1] <= MOST:
+        raise InvalidSpec(where, f"{value!r} is not a pair of relative errors around 0", "write e.g. [-0.15, 0.2]")
+    return float(pair[0]), float(pair[1])
 
 
 def _ratio(value: Any) -> Any:

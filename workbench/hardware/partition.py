@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidSpec
 from workbench.hardware.check import check_entry, cross_check, unknown_key
-from workbench.hardware.parts import MemoryLevel, Partition
+from workbench.hardware.parts import Calibration, MemoryLevel, Partition
 from workbench.hardware.schema import PARTITION
 
 if TYPE_CHECKING:
@@ -55,10 +55,7 @@ def _derive(spec: NpuSpec, name: str, part: Partition) -> NpuSpec:
     memory = {level: _scaled(old, part.memory) if old.scope == "chip" else old for level, old in spec.memory.items()}
     share = part.cores / spec.cores
     tdp, idle = (None if watts is None else watts * share for watts in (spec.power.tdp, spec.power.idle))
-    fits = {
-        dtype: replace(fit, error=fit.error * WIDER, source=f"error widened by judgement; as fitted on the whole card: {fit.source}")
-        for dtype, fit in spec.calibration.items()
-    }
+    fits = {dtype: _widened(fit) for dtype, fit in spec.calibration.items()}
     out = replace(
         spec,
         name=f"{spec.name}:{name}",
@@ -80,6 +77,13 @@ def _derive(spec: NpuSpec, name: str, part: Partition) -> NpuSpec:
         notes=(),
     )
     return replace(out, notes=cross_check(out, lambda path: f"{out.name}: {path}"))
+
+
+def _widened(fit: Calibration) -> Calibration:
+    """Return a fit of the whole card with wider errors: nobody measured the part."""
+    errors = {group: ((1.0 + low) ** WIDER - 1.0, (1.0 + high) ** WIDER - 1.0) for group, (low, high) in fit.errors.items()}
+    source = f"error widened by judgement; as fitted on the whole card: {fit.source}"
+    return replace(fit, error=fit.error * WIDER, errors=errors, source=source)
 
 
 def _scaled(level: MemoryLevel, share: float) -> MemoryLevel:

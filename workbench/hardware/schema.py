@@ -10,6 +10,12 @@ REQUIRED: Any = object()
 DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int32", "int16", "int8", "int4")
 DATAFLOWS = ("cube", "dot", "os", "ws", "is")
 SCOPES = ("core", "cluster", "chip")
+ERROR_GROUPS = (
+    "gemm", "batched_gemm", "conv_forward", "conv_backward_data", "conv_backward_weight", "conv_backward", "attention_prefill",
+    "attention_decode", "attention_backward", "elementwise", "reduction", "softmax", "norm", "embedding", "pooling", "copy", "set",
+    "optimizer", "rnn", "sort",
+)  # fmt: skip
+"""Kinds of operators whose error is stated apart: those of the operator table, attention divided by how many queries there are."""
 PROCESSES = ("45 nm", "28 nm", "20 nm", "16 nm", "14 nm", "12 nm", "10 nm", "8 nm", "7 nm", "6 nm", "5 nm", "4 nm", "3 nm", "2 nm")
 """Nodes by the name their makers give them; no length of anything."""
 
@@ -20,7 +26,7 @@ class Entry:
 
     ``type`` is ``"quantity"`` (text with ``unit``), ``"int"``, ``"float"``, ``"bool"``, ``"text"``, ``"choice"``,
     ``"level"`` (name of a memory level), ``"share"`` (``"3/8"`` or 0.375),
-    ``"texts"``, ``"ints"`` or ``"table"`` (dtype -> float, or -> quantity when it has a unit).
+    ``"texts"``, ``"ints"``, ``"table"`` (dtype -> float, or -> quantity when it has a unit) or ``"intervals"`` (group -> [low, high]).
     ``low`` and ``high`` are sensible limits for an editor; only ``minimum`` and ``maximum`` are enforced.
     """
 
@@ -169,7 +175,10 @@ CALIBRATION: Mapping[str, Entry] = {
     "compute": Entry("float", REQUIRED, "", "compute efficiency", "Sustained share of the matrix peak.", 0.2, 1.0, maximum=1.0),
     "memory": Entry("float", REQUIRED, "", "memory efficiency", "Sustained share of the outermost bandwidth.", 0.2, 1.0, maximum=1.0),
     "launch": _quantity("s", "launch", "Fitted kernel overhead; replaces the runtime's.", 0.0, 2e-5, REQUIRED, True),
-    "error": Entry("float", REQUIRED, "", "error", "80 % of held-out rows lie within a factor 1 + error.", 0.0, 2.0, zero_ok=True),
+    "error": Entry("float", REQUIRED, "", "error", "80 % of left-out rows lie within a factor 1 + error.", 0.0, 2.0, zero_ok=True),
+    "errors": Entry(
+        "intervals", {}, label="Errors by kind", help="80 % of left-out measured times lie between predicted x (1 + low) and x (1 + high)."
+    ),
     "source": Entry("text", "", label="Source"),
 }
 PARTITION: Mapping[str, Entry] = {

@@ -145,11 +145,12 @@ class _Reader:
             if key not in entries:
                 raise unknown_key(key, entries, self.where(full), f"is not a key of {path or 'an NPU description'}")
             entry = entries[key]
-            if entry.type == "table":
+            if entry.type in ("table", "intervals"):
                 table = self.items(node, full)
+                known, what = (schema.DTYPES, "is not a dtype") if entry.type == "table" else (schema.ERROR_GROUPS, "is not a kind")
                 for dtype in table:
-                    if dtype not in schema.DTYPES:
-                        raise unknown_key(dtype, schema.DTYPES, self.where(f"{full}.{dtype}"), "is not a dtype")
+                    if dtype not in known:
+                        raise unknown_key(dtype, known, self.where(f"{full}.{dtype}"), what)
                 out[key] = {dtype: self.value(entry, value, f"{full}.{dtype}") for dtype, value in table.items()}
             else:
                 out[key] = self.value(entry, node, full, rate_unit if entry.unit == "B/s" else "")

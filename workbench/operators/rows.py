@@ -36,7 +36,8 @@ def join(tables: Sequence[OpTable]) -> OpTable:
     columns: dict[str, Any] = {}
     for field in fields(OpTable):
         values = [getattr(table, field.name) for table in tables]
-        columns[field.name] = (
-            np.concatenate(values) if isinstance(values[0], np.ndarray) else tuple(part for value in values for part in value)
-        )
+        if isinstance(values[0], np.ndarray):
+            columns[field.name] = np.concatenate(values)
+        else:
+            columns[field.name] = tuple(part for value in values for part in value)
     return OpTable(**columns)
