@@ -1,7 +1,7 @@
 """What a measuring harness shows of an operator: its clock, the host that runs beside the card, what it leaves warm.
 
-Two harnesses time one kernel on one card a factor ten apart when it is small, because most of them time the host on its way to the launch. That
-is no property of the card, so it is not fitted into the card: the third scalar of such rows is the host's time.
+Two harnesses time one small kernel on one card a factor ten apart, because one of them times the host on its way to the
+launch. That is no property of the card, so it is not fitted into the card: the third scalar of such rows is the host's time.
 """
 
 from __future__ import annotations
