@@ -10,11 +10,11 @@ from workbench.cost import convolution, power
 from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.errors import intervals
-from workbench.cost.interpolate import BEYOND, REACH, between
 from workbench.cost.models import ON_MATRIX, dtype_columns, dtype_names, model
 from workbench.cost.pack import Cards, pack
 from workbench.cost.scale import scaled_measurement
 from workbench.cost.vendor import VendorTimes
+from workbench.cost.vendor_apply import state
 from workbench.errors import Refused
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import COLLECTIVES, OpTable
@@ -89,7 +89,7 @@ def estimate(
         note_code[rest] = len(reasons)
         reasons.append(why)
     if vendor is not None:
-        _stated(table, vendor, (seconds, low, high), evidence, note_code, reasons)
+        state(table, vendor, cards, column, priced.seconds, (seconds, low, high), evidence, note_code, reasons, choices)
     bound = _bound(priced.resource, evidence, collective)
     of = power.joules(cards)
     taken = np.where(modelled[:, None], power.energy(seconds, dynamic_joules(table, cards, column, priced.level, of), of), np.nan)
@@ -102,35 +102,6 @@ def estimate(
 def dynamic_joules(table: OpTable, cards: Cards, column: np.ndarray, level: np.ndarray, of: power.Joules) -> np.ndarray:
     """Return the dynamic energy of every operator on every card at full clock, by the model's activity (see `power.dynamic`)."""
     return power.dynamic(table.flops, np.isin(table.kind, ON_MATRIX), column, cards, level, of)
-
-
-def _stated(
-    table: OpTable,
-    vendor: VendorTimes,
-    arrays: tuple[np.ndarray, np.ndarray, np.ndarray],
-    evidence: np.ndarray,
-    note_code: np.ndarray,
-    reasons: list[str],
-) -> None:
-    """Put a vendor's times in place of nominal, low and high seconds: stated, else interpolated, else (without a model) extrapolated."""
-    stated = vendor.lookup(table)
-    rows = ~np.isnan(stated)
-    for array in arrays:
-        array[rows] = stated[rows, None]
-    evidence[rows], note_code[rows] = Evidence.VENDOR, 0
-    rest = np.flatnonzero(~rows)
-    found = between(vendor, table, rest)
-    use = ~np.isnan(found.seconds) & (~found.beyond | (evidence[rest] != Evidence.MODEL))
-    for array, factor in zip(arrays, (1.0, 1.0 / (1.0 + found.error), 1.0 + found.error), strict=True):
-        array[rest[use]] = (found.seconds * factor)[use, None]
-    for beyond, which, text in (
-        (False, Evidence.INTERPOLATED, f"between the vendor's times of {REACH:g} times smaller to larger operators of its kind and dtype"),
-        (True, Evidence.EXTRAPOLATED, f"beyond the vendor's times, by at most a factor {BEYOND:g} in work"),
-    ):
-        chosen = rest[use & (found.beyond == beyond)]
-        if len(chosen):
-            evidence[chosen], note_code[chosen] = which, len(reasons)
-            reasons.append(text)
 
 
 def _substitutions(table: OpTable, cards: Cards, column: np.ndarray) -> tuple[np.ndarray, list[str]]:

@@ -4,60 +4,29 @@ from __future__ import annotations
 
 import difflib
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from workbench import units
 from workbench.errors import InvalidSpec
+from workbench.operators import headings
 from workbench.operators.attention import BOTTOM_RIGHT, FULL, TOP_LEFT
+from workbench.operators.cells import MOST, MOST_SMALL, UNITS, amount, decimal_mark, missing, whole
+from workbench.operators.headings import ALIASES, KNOWN, LABELS, SHAPES, TITLES
 from workbench.operators.listed import Dims, Listed
+from workbench.operators.shaped import extents
 from workbench.operators.sheet import Sheet
 from workbench.operators.table import DIMS, Dtype, Kind
 from workbench.operators.words import Word, element_type, word
 
-TIME = re.compile(r"(?:latency|time|duration|mean|median)\W?_?\(?(ns|us|ms|s)\)?\Z")
-MOST, MOST_SMALL = 2**53, 2**31  # exact in a float; products of two small ones in an int64 (pairs of attention)
 LARGE = ("elements", "bytes", "rows")
 LONGEST_S = 1e6  # [s]; longer is no operator, and sums of it may overflow
-BARE_TIMES = ("latency", "time", "duration")
-LABELS = ("kind", "op", "operator", "type", "name")
-TITLES = ("layer", "case", "name", "operator", "op", "kind", "type")
-MISSING = ("", "n/a", "na", "nan", "-", "none", "null")
 MASKS = MappingProxyType({"none": FULL, "full": FULL, "": FULL, "causal": BOTTOM_RIGHT, "bottom_right": BOTTOM_RIGHT, "top_left": TOP_LEFT})
-SILENT = (
-    "device", "source", "kernel", "split", "transa", "transb", "grid", "kv_dtype", "note", "notes", "comment", "layer", "case", "name",
-    "measured_tflops", "peak_tflops", "signature", "count", "dtype", "mask",
-)  # fmt: skip
-"""Columns that carry no dimension and need no remark."""
-_MATMUL = {"batch": ("batch", "b", "groups", "g"), "m": ("m",), "n": ("n",), "k": ("k",)}
-_CONV = {
-    "n": ("n", "batch"), "c": ("c", "in_channels"), "h": ("h",), "w": ("w",), "k": ("k", "out_channels"), "r": ("r", "kernel_h"),
-    "s": ("s", "kernel_w"), **{name: (name,) for name in DIMS[Kind.CONV_FORWARD][7:]},
-}  # fmt: skip
-_ATTENTION = {
-    "batch": ("batch", "b"), "heads": ("heads", "h", "q_heads", "num_heads"), "kv_heads": ("kv_heads", "hkv", "num_kv_heads"),
-    "queries": ("queries", "s", "q_len", "seq_len"), "keys": ("keys", "l", "kv_len"),
-    "head_dim": ("head_dim", "d", "head_dim_qk", "head_size"), "value_dim": ("value_dim", "head_dim_v"), "causal": ("causal",),
-    "window": ("window",),
-}  # fmt: skip
-_ROWS = {"rows": ("rows",), "cols": ("cols", "columns")}
-ALIASES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {kind: {name: (name,) for name in names} for kind, names in DIMS.items()}
-    | dict.fromkeys((Kind.GEMM, Kind.BATCHED_GEMM), _MATMUL)
-    | dict.fromkeys((Kind.CONV_FORWARD, Kind.CONV_BACKWARD_DATA, Kind.CONV_BACKWARD_WEIGHT, Kind.CONV_BACKWARD), _CONV)
-    | dict.fromkeys((Kind.ATTENTION_FORWARD, Kind.ATTENTION_BACKWARD), _ATTENTION)
-    | dict.fromkeys((Kind.SOFTMAX, Kind.NORM, Kind.REDUCTION, Kind.EMBEDDING, Kind.SORT), _ROWS)
-    | {Kind.RNN: {"hidden": ("hidden",), "batch": ("batch", "b"), "timesteps": ("timesteps", "steps")}}
-)
-"""Columns (small letters) that give each dimension of a kind, best first."""
 PRODUCT_LIKE = (Kind.CONV_FORWARD, Kind.CONV_BACKWARD_DATA, Kind.CONV_BACKWARD_WEIGHT)
 DEFAULTS: Mapping[str, int] = MappingProxyType(
     {"groups": 1, "dilation_h": 1, "dilation_w": 1, "stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0, "depth": 1, "t": 1,
      "window": 0, "direction": 0, "tensors": 1}
 )  # fmt: skip
-KNOWN = frozenset(name for kind in ALIASES.values() for names in kind.values() for name in names) | set(SILENT) | set(LABELS)
 GUESSES = ((Kind.ATTENTION_FORWARD, ("head_dim",)), (Kind.CONV_FORWARD, ("r", "s", "h")), (Kind.RNN, ("hidden", "timesteps")),
            (Kind.GEMM, ("m", "n", "k")))  # fmt: skip
 """What a table without a column for the kind lists, by the dimensions it has."""
@@ -65,7 +34,10 @@ GUESSES = ((Kind.ATTENTION_FORWARD, ("head_dim",)), (Kind.CONV_FORWARD, ("r", "s
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a sheet mean: positions by small name, time column and its factor to seconds, what is not used."""
+    """What the columns of a sheet mean: positions by small name, time column and its factor to seconds, what is not used.
+
+    ``factor`` is nan where every cell of the time column carries its own unit; ``mark`` is that of decimals.
+    """
 
     at: Mapping[str, int]
     time: str | None
@@ -73,10 +45,20 @@ class Columns:
     label: str | None
     title: str | None
     unused: tuple[str, ...]
+    mark: str = "."
 
 
-def columns_of(sheet: Sheet, needs_time: bool = False) -> Columns:
+def columns_of(sheet: Sheet, needs_time: bool = False, clock: float | None = None) -> Columns:
     """Find out what the columns mean.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        Table.
+    needs_time : bool
+        Refuse a table without a time.
+    clock : float, optional
+        Of the machine that counted cycles [Hz], for tables that state cycles instead of times.
 
     Raises
     ------
@@ -84,29 +66,59 @@ def columns_of(sheet: Sheet, needs_time: bool = False) -> Columns:
         A time without a unit, two times, two columns of one name, a misspelt column; with file, line and column.
     """
     where = f"{sheet.path}:{sheet.header_line}"
-    names = [name.lower() for name in sheet.header]
-    times = [name for name in names if TIME.match(name)]
-    bare = [name for name in names if name in BARE_TIMES]
-    if not times and bare:
-        raise InvalidSpec(f"{where}: column {bare[0]!r}", "the time has no unit", f"name it {bare[0]}_us (or _ns, _ms, _s)")
-    if not times and needs_time:
-        raise InvalidSpec(where, "no column with a time", "add one with its unit, e.g. latency_us")
+    names = [headings.canonical(name) for name in sheet.header]
+    twice = next((name for name in names if name and name != "line" and names.count(name) > 1), None)
+    if twice:
+        clash = [name for name in sheet.header if headings.canonical(name) == twice]
+        what = "two columns of one name" if len({name.lower() for name in clash}) == 1 else "two columns of one meaning"
+        raise InvalidSpec(f"{where}: column {twice!r}", f"{what}: {', '.join(clash)}", "name every column once")
+    time, factor = _time_column(sheet, names, where, needs_time, clock)
+    unused = [name for name in names if name and name not in KNOWN and name != "line" and name != time and not headings.is_cycles(name)]
+    for name in unused:
+        absent = (KNOWN | {"latency_us"}) - set(names)
+        doubled = len(name) == 2 and name[0] == name[1] and name[0] in absent
+        near = [name[0]] if doubled else difflib.get_close_matches(name, sorted(absent), 1, 0.8) if len(name) > 3 else []
+        if near and not headings.time_unit(name):
+            raise InvalidSpec(f"{where}: column {name!r}", "unknown column", f"did you mean {near[0]!r}? (or give it a name of its own)")
+    at = {name: index for index, name in enumerate(names) if name}
+    label, title = (next((key for key in keys if key in at), None) for keys in (LABELS, TITLES))
+    return Columns(at, time, factor, label, title, tuple(unused), _mark(sheet, at, time))
+
+
+def _time_column(sheet: Sheet, names: Sequence[str], where: str, needs_time: bool, clock: float | None) -> tuple[str | None, float]:
+    """Return the column of the time and what one of its unit is [s] (nan: cells carry units)."""
+    times = headings.best_times([name for name in names if headings.time_unit(name)])
+    bare = [name for name in names if headings.is_bare_time(name)]
+    cycles = [name for name in names if headings.is_cycles(name)]
     if len(times) > 1:
         raise InvalidSpec(where, f"two columns with a time: {', '.join(times)}", "keep one, or give the other one another name")
-    twice = next((name for name in names if name and names.count(name) > 1), None)
-    if twice:
-        raise InvalidSpec(f"{where}: column {twice!r}", "two columns of one name", "name every column once")
-    unused = [name for name in names if name not in KNOWN and name not in times]
-    for name in unused:
-        missing = (KNOWN | {"latency_us"}) - set(names)
-        doubled = len(name) == 2 and name[0] == name[1] and name[0] in missing
-        near = [name[0]] if doubled else difflib.get_close_matches(name, sorted(missing), 1, 0.8) if len(name) > 3 else []
-        if near:
-            raise InvalidSpec(f"{where}: column {name!r}", "unknown column", f"did you mean {near[0]!r}? (or give it a name of its own)")
-    unit = TIME.match(times[0]).group(1) if times else ""  # type: ignore[union-attr]
-    at = {name: index for index, name in enumerate(names)}
-    label, title = (next((key for key in keys if key in at), None) for keys in (LABELS, TITLES))
-    return Columns(at, times[0] if times else None, units.parse(f"1 {unit}", "s") if unit else math.nan, label, title, tuple(unused))
+    if times:
+        return times[0], headings.time_unit(times[0]) or math.nan
+    for name in bare:
+        cells = [row[names.index(name)] for row in sheet.rows if not missing(row[names.index(name)])]
+        if cells and all(any(cell.lower().rstrip().endswith(unit) for unit in UNITS) for cell in cells):
+            return name, math.nan
+    if bare and not cycles:
+        fix = f"name it {bare[0]}_us (or _ns, _ms, _s), or map it: {bare[0]}=time_us"
+        raise InvalidSpec(f"{where}: column {bare[0]!r}", "the time has no unit", fix)
+    if cycles and clock:
+        return cycles[0], 1.0 / clock
+    if cycles and needs_time:
+        fix = "state the clock they were counted at: a line '# clock: 1.8 GHz' above the header, or --vendor-contract clock='1.8 GHz'"
+        raise InvalidSpec(f"{where}: column {cycles[0]!r}", "cycles without a clock give no time", fix)
+    if needs_time:
+        fix = "add one with its unit, e.g. latency_us, or map one: NAME=time_us"
+        raise InvalidSpec(where, f"no column with a time; there are {', '.join(sheet.header)}"[:400], fix)
+    return None, math.nan
+
+
+def _mark(sheet: Sheet, at: Mapping[str, int], time: str | None) -> str:
+    """Return how this sheet writes decimals: as its times do or, where these leave it open, as its other numbers do."""
+    first = decimal_mark(row[at[time]] for row in sheet.rows) if time is not None else "."
+    if first != "?":
+        return first
+    rest = [index for name, index in at.items() if name not in SHAPES and name not in LABELS and name != "signature"]
+    return decimal_mark(row[index] for row in sheet.rows for index in rest)
 
 
 @dataclass(frozen=True)
@@ -145,7 +157,7 @@ def listed(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UNKN
 
     def cell(name: str | None) -> str:
         text = cells[columns.at[name]] if name is not None and name in columns.at else ""
-        return "" if text.lower() in MISSING else text
+        return "" if missing(text) else text
 
     found = _meaning(cell(columns.label), columns)
     title = cell(columns.title) or cell(columns.label) or (found.kind.name.lower() if found else f"row {sheet.line[row]}")
@@ -182,7 +194,7 @@ def dtype_of(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UN
         An unknown one.
     """
     text = sheet.rows[row][columns.at["dtype"]] if "dtype" in columns.at else ""
-    if text.lower() in MISSING:
+    if missing(text):
         return default, ""
     known = element_type(text)
     if known is None:
@@ -201,10 +213,14 @@ def time_of(sheet: Sheet, columns: Columns, row: int) -> float:
         Not a positive number.
     """
     text = sheet.rows[row][columns.at[columns.time]] if columns.time is not None else ""
-    if columns.time is None or text.lower() in MISSING:
+    if columns.time is None or missing(text):
         return math.nan
     where = sheet.where(row, columns.time)
-    seconds = number(text, where) * columns.factor
+    value, unit = amount(text, where, columns.mark)
+    factor = UNITS.get(unit.lower(), math.nan) if unit else columns.factor
+    if math.isnan(factor):
+        raise InvalidSpec(where, f"{text!r} has no unit of time", "write e.g. 5.5 us, or name the column latency_us")
+    seconds = value * factor
     if not 0 < seconds <= LONGEST_S:
         raise InvalidSpec(where, f"{text!r} is not a positive time an operator can take", "mend the number, or write N/A")
     return seconds
@@ -220,10 +236,13 @@ def dims_of(sheet: Sheet, columns: Columns, row: int, found: Word) -> Dims | str
     kind, cells = found.kind, sheet.rows[row]
     given: dict[str, int] = {}
     for dim, names in ALIASES[kind].items():
-        name = next((name for name in names if name in columns.at and cells[columns.at[name]].lower() not in MISSING), None)
+        name = next((name for name in names if name in columns.at and not missing(cells[columns.at[name]])), None)
         if name is not None:
-            given[dim] = whole(cells[columns.at[name]], sheet.where(row, name), MOST_SMALL if dim not in LARGE else MOST)
+            given[dim] = whole(cells[columns.at[name]], sheet.where(row, name), MOST_SMALL if dim not in LARGE else MOST, columns.mark)
     _from_others(sheet, columns, row, kind, given)
+    texts = [cells[columns.at[name]] if name in columns.at else "" for name in (*SHAPES, "layout")]
+    if not all(map(missing, texts[:3])):
+        given = extents(found, *("" if missing(text) else text for text in texts)) | given
     if found.depthwise and "c" in given:
         given.setdefault("groups", given["c"])
     full = dict(DEFAULTS) | ({"batch": 1} if kind in (Kind.GEMM, Kind.BATCHED_GEMM) else {"causal": found.causal}) | given
@@ -233,9 +252,9 @@ def dims_of(sheet: Sheet, columns: Columns, row: int, found: Word) -> Dims | str
         full.setdefault("value_dim", full["head_dim"])
     if "queries" in full:
         full.setdefault("keys", full["queries"])
-    missing = [dim for dim in DIMS[kind] if dim not in full]
-    if missing or not DIMS[kind]:
-        return f"no value for {', '.join(missing)}" if missing else "its kind has no dimensions"
+    absent = [dim for dim in DIMS[kind] if dim not in full]
+    if absent or not DIMS[kind]:
+        return f"no value for {', '.join(absent)}" if absent else "its kind has no dimensions"
     if full.get("groups", 1) < 1 or any(full.get(f"{name}_{side}", 1) < 1 for name in ("stride", "dilation") for side in "hw"):
         raise InvalidSpec(sheet.where(row), "groups, strides and dilations are at least 1", "mend the row")
     return tuple(full[dim] for dim in DIMS[kind])
@@ -251,35 +270,7 @@ def _from_others(sheet: Sheet, columns: Columns, row: int, kind: Kind, given: di
         given["causal"] = MASKS[text]
     if "elements" in ALIASES[kind] and "elements" not in given and {"rows", "cols"} <= set(columns.at):
         sides = {name: cells[columns.at[name]] for name in ("rows", "cols")}
-        if not any(side.lower() in MISSING for side in sides.values()):
-            given["elements"] = math.prod(whole(side, sheet.where(row, name)) for name, side in sides.items())
+        if not any(map(missing, sides.values())):
+            given["elements"] = math.prod(whole(side, sheet.where(row, name), mark=columns.mark) for name, side in sides.items())
             if given["elements"] > MOST:
                 raise InvalidSpec(sheet.where(row), "rows x cols is larger than any memory", "mend the row")
-
-
-def number(text: str, where: str) -> float:
-    """Read a number.
-
-    Raises
-    ------
-    InvalidSpec
-        Not one.
-    """
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidSpec(where, f"{text!r} is not a number", "write a decimal number, or N/A") from None
-
-
-def whole(text: str, where: str, most: int = MOST) -> int:
-    """Read a count.
-
-    Raises
-    ------
-    InvalidSpec
-        Not a whole number of 0 or more, or one beyond ``most``.
-    """
-    value = number(text, where)
-    if not math.isfinite(value) or value != int(value) or not 0 <= value <= most:
-        raise InvalidSpec(where, f"{text!r} is not a count", f"write a whole number of at most {most}")
-    return int(value)

@@ -1,54 +1,38 @@
-"""Kernel tables of profilers, translated to the columns of operator tables: Ascend ``kernel_details.csv`` and ``op_summary*.csv``.
+"""Kernel tables of profilers, cut to the columns of operator tables: Ascend ``kernel_details.csv`` and ``op_summary*.csv``.
 
-Shapes are texts such as ``"4096,12288;4608,12288"``. A product's m and n are those of its output (transposed inputs look like others),
-its k is what is left of the first input. Source: CANN profiling guide, kernel_details.
+Source: CANN profiling guide, kernel_details and op_summary. What their other columns count: `workbench.operators.counters`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 from workbench.operators.sheet import Sheet
-from workbench.operators.table import Kind
-from workbench.operators.words import word
 
 NEEDED = ("type", "duration(us)", "input shapes", "output shapes", "input data types")
-HEADER = ("op", "name", "dtype", "B", "M", "N", "K", "rows", "cols", "elements", "latency_us")
-PRODUCTS = (Kind.GEMM, Kind.BATCHED_GEMM)
+COLUMNS = {"type": "type", "name": "name", "duration(us)": "latency_us", "input shapes": "input_shapes", "output shapes": "output_shapes",
+           "input data types": "dtype", "input formats": "layout"}  # fmt: skip
 _OP_SUMMARY = {"op type": "type", "op name": "name", "task duration(us)": "duration(us)"}
+
+
+def is_profile(sheet: Sheet) -> bool:
+    """Whether a sheet is a kernel table of the Ascend profiler."""
+    return set(NEEDED) <= set(_names(sheet))
 
 
 def from_profile(sheet: Sheet) -> Sheet:
     """Return a profiler's kernel table with the columns of an operator table; any other sheet as it is."""
-    names = [_OP_SUMMARY.get(name.lower(), name.lower()) for name in sheet.header]
-    if not set(NEEDED) <= set(names):
+    if not is_profile(sheet):
         return sheet
-    at = {name: index for index, name in enumerate(names)}
-    return replace(sheet, header=HEADER, rows=tuple(_row(row, at) for row in sheet.rows))
+    names = _names(sheet)
+    keep = [at for at, name in enumerate(names) if name in COLUMNS and names.index(name) == at]
+    rows = tuple(tuple(_plain(row[at], names[at]) for at in keep) for row in sheet.rows)
+    return replace(sheet, header=tuple(COLUMNS[names[at]] for at in keep), rows=rows)
 
 
-def _row(row: tuple[str, ...], at: dict[str, int]) -> tuple[str, ...]:
-    label = row[at["type"]]
-    inputs, outputs = (_shapes(row[at[name]]) for name in ("input shapes", "output shapes"))
-    dtype = row[at["input data types"]].split(";")[0].removeprefix("DT_")
-    found = word(label)
-    dims = {}
-    if found is not None and inputs and inputs[0]:
-        out = outputs[0] if outputs else ()
-        if found.kind in PRODUCTS:
-            if len(out) >= 2:
-                batch, m, n = prod(out[:-2]), out[-2], out[-1]
-                dims = {"B": batch, "M": m, "N": n, "K": prod(inputs[0]) // max(batch * m, 1)}
-        else:
-            largest = max((*inputs, *outputs), key=prod)
-            dims = {"rows": prod(inputs[0][:-1]), "cols": inputs[0][-1], "elements": prod(largest)}
-    texts = {"op": label, "name": row[at["name"]] if "name" in at else label, "dtype": "N/A" if dtype == "UNDEFINED" else dtype}
-    texts |= {name: str(extent) for name, extent in dims.items()} | {"latency_us": row[at["duration(us)"]]}
-    return tuple(texts.get(name, "") for name in HEADER)
+def _names(sheet: Sheet) -> list[str]:
+    return [_OP_SUMMARY.get(name.lower(), name.lower()) for name in sheet.header]
 
 
-def _shapes(text: str) -> list[tuple[int, ...]]:
-    """Read ``"2,3;4"`` as [(2, 3), (4,)]; an empty shape or one that is no list of counts is ()."""
-    parts = [part.split(",") for part in text.strip().strip('"').split(";")]
-    return [tuple(int(extent) for extent in part) if all(extent.strip().isdecimal() for extent in part) else () for part in parts]
+def _plain(cell: str, name: str) -> str:
+    return cell.strip('"') if name.endswith("shapes") else cell

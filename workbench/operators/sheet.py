@@ -1,30 +1,34 @@
-"""A table of operators as a file: CSV or TSV, Excel, Parquet -> header and rows of text, each with its place."""
+"""A table of operators as a file -> header and rows of text, each with its place.
+
+What vendors put around a table is understood: title lines above the header, a row of units below it, notes and totals below the rows.
+"""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
 import re
-import zipfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from xml.etree import ElementTree
 
 from workbench.data import read_small
-from workbench.errors import InvalidSpec, UnreadableInput
+from workbench.errors import InvalidSpec, Note
+from workbench.operators import headings
+from workbench.operators.cells import UNITS, missing
+from workbench.operators.sheet_files import Page, Rows, read_pages
 
-MOST_BYTES = 1 << 30  # of an unpacked workbook
-MOST_COLUMNS = 16384  # of an Excel sheet
-_MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-_CELL = re.compile(r"([A-Z]+)(\d+)")
+MOST_ABOVE = 60  # rows among which the header is looked for
+_TOTAL = re.compile(
+    r"(grand |sub)?(sum|total|totals|average|avg|mean|geo ?mean|geometric mean|max|min|\u5408\u8ba1|\u603b\u8ba1|\u5e73\u5747|\u5c0f\u8ba1)"
+    r"(\s+(time|latency|duration|ops?|operators?|rows?))?\s*[:.]?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Header, rows and comments (``# ...`` lines of a CSV) of a table; ``line`` numbers rows as a person finds them in the file."""
+    """Header, rows and comments (``# ...`` lines, titles) of a table; ``line`` numbers rows as a person finds them in the file."""
 
     path: str
     header: tuple[str, ...]
@@ -33,6 +37,7 @@ class Sheet:
     line: tuple[int, ...]
     comments: tuple[str, ...]
     digest: str
+    notes: tuple[Note, ...] = ()
 
     def where(self, row: int, column: str = "") -> str:
         """Return the place of a row and column for an error."""
@@ -40,7 +45,7 @@ class Sheet:
 
     def _no_column(self, name: str) -> InvalidSpec:
         where = f"{self.path}:{self.header_line}: column {name!r}"
-        return InvalidSpec(where, "no such column", f"there are {', '.join(self.header)}")
+        return InvalidSpec(where, "no such column", f"there are {', '.join(self.header)}"[:500])
 
     def renamed(self, columns: Mapping[str, str]) -> Sheet:
         """Return the sheet with columns renamed.
@@ -56,11 +61,9 @@ class Sheet:
             A column that is not there, or two columns of one name afterwards.
         """
         wanted = {old.strip().lower(): new.strip() for old, new in columns.items()}
-        missing = sorted(set(wanted) - {name.lower() for name in self.header})
-        if missing:
-            raise InvalidSpec(
-                f"{self.path}:{self.header_line}: column {missing[0]!r}", "no such column", f"there are {', '.join(self.header)}"
-            )
+        absent = sorted(set(wanted) - {name.lower() for name in self.header})
+        if absent:
+            raise self._no_column(absent[0])
         header = tuple(wanted.get(name.lower(), name) for name in self.header)
         lower = [name.lower() for name in header if name.lower() in {new.lower() for new in wanted.values()}]
         twice = next((name for name in lower if lower.count(name) > 1), None)
@@ -80,25 +83,29 @@ class Sheet:
         keep = list(range(len(self.rows)))
         for name, value in conditions.items():
             if name.lower() not in lower:
-                raise InvalidSpec(
-                    f"{self.path}:{self.header_line}: column {name!r}", "no such column", f"there are {', '.join(self.header)}"
-                )
+                raise self._no_column(name)
             at = lower.index(name.lower())
             left = [row for row in keep if self.rows[row][at].lower().startswith(value.lower())]
             if not left:
                 some = ", ".join(sorted({self.rows[row][at] for row in keep})[:12])
                 raise InvalidSpec(f"{self.path}: column {name!r}", f"no row begins with {value!r}", f"there are {some}")
             keep = left
-        return replace(self, rows=tuple(self.rows[row] for row in keep), line=tuple(self.line[row] for row in keep))
+        return self.kept(keep)
+
+    def kept(self, rows: Collection[int]) -> Sheet:
+        """Return the sheet with some of its rows."""
+        return replace(self, rows=tuple(self.rows[row] for row in rows), line=tuple(self.line[row] for row in rows))
 
 
-def read_sheet(path: str | os.PathLike[str]) -> Sheet:
-    """Read a table: Excel and Parquet by their names, anything else as CSV (comma, semicolon or tab).
+def read_sheet(path: str | os.PathLike[str], expected: Collection[str] = ()) -> Sheet:
+    """Read a table; of a workbook the first sheet that looks like one.
 
     Parameters
     ----------
     path : str or path
-        File.
+        CSV or TSV, Excel, Parquet.
+    expected : collection of str
+        Names that a header may have beside those the project knows (what a column map names).
 
     Returns
     -------
@@ -111,107 +118,111 @@ def read_sheet(path: str | os.PathLike[str]) -> Sheet:
     InvalidSpec
         An empty table, or a row with more or fewer cells than the header.
     """
+    found = read_sheets(path, expected)
+    best = max(found, key=lambda sheet: _score(sheet.header, expected) >= 2)
+    others = [sheet.path for sheet in found if sheet is not best]
+    if not others:
+        return best
+    text = f"other sheets are not read: {', '.join(others)}"
+    note = Note("sheets-not-read", best.path, len(others), text, "save them as files of their own")
+    return replace(best, notes=(*best.notes, note))
+
+
+def read_sheets(path: str | os.PathLike[str], expected: Collection[str] = ()) -> list[Sheet]:
+    """Read every table of a file, see `read_sheet`; sheets of a workbook without rows are left out.
+
+    Parameters
+    ----------
+    path : str or path
+        CSV or TSV, Excel, Parquet.
+    expected : collection of str
+        Further names that a header may have.
+
+    Raises
+    ------
+    UnreadableInput, InvalidSpec
+        As `read_sheet`.
+    """
     name = str(path)
     raw = read_small(path, "give a CSV, Excel or Parquet file")
-    suffix = Path(path).suffix.lower()
-    comments: tuple[str, ...] = ()
-    if suffix in (".xlsx", ".xlsm") or raw.startswith(b"PK\x03\x04"):
-        rows = _excel(raw, name)
-    elif suffix == ".parquet" or raw.startswith(b"PAR1"):
-        rows = _parquet(raw, name)
-    else:
-        rows, comments = _text(raw, name)
-    if not rows:
+    pages = [page for page in read_pages(raw, name) if page.rows]
+    if not pages:
         raise InvalidSpec(f"{name}:1", "an empty table", "add a header such as op,dtype,M,N,K and rows")
-    (first, head), *rest = rows
+    digest = hashlib.sha256(raw).hexdigest()[:16]
+    return [_sheet(page, expected, digest) for page in pages]
+
+
+def _score(cells: Collection[str], expected: Collection[str]) -> int:
+    wanted = {name.strip().lower() for name in expected}
+    return sum(headings.known(cell) or cell.strip().lower() in wanted for cell in cells if cell.strip())
+
+
+def _sheet(page: Page, expected: Collection[str], digest: str) -> Sheet:
+    rows = page.rows
+    scores = [_score(cells, expected) for _, cells in rows[:MOST_ABOVE]]
+    at = scores.index(max(scores)) if max(scores) >= 2 else _widest(rows)
+    line, head = rows[at]
     header = tuple(cell.strip() for cell in head)
-    for line, cells in rest:
-        if len(cells) != len(header):
-            raise InvalidSpec(f"{name}:{line}", f"{len(cells)} cells, but {len(header)} columns", "give one cell a column")
-    stripped = tuple(tuple(cell.strip() for cell in cells) for _, cells in rest)
-    return Sheet(name, header, first, stripped, tuple(line for line, _ in rest), comments, hashlib.sha256(raw).hexdigest()[:16])
+    while header and not header[-1] and len(header) > 1:
+        header = header[:-1]
+    titles = tuple(": ".join(dict.fromkeys(cell.strip() for cell in cells if cell.strip())) for _, cells in rows[:at])
+    body = rows[at + 1 :]
+    if body and _is_units(body[0][1], header):
+        units = [cell.strip().strip("[]()\uff08\uff09") for cell in body[0][1]]
+        header = tuple(
+            f"{name} [{unit}]" if unit.lower() in UNITS and not headings.time_unit(name) else name
+            for name, unit in zip(header, units + [""] * len(header), strict=False)
+        )
+        body = body[1:]
+    kept, remarks = _body(page, header, body)
+    notes = page.notes
+    if remarks:
+        places = ", ".join(map(str, remarks[:8])) + (" ..." if len(remarks) > 8 else "")
+        text = "rows that are totals, section titles or remarks are not read"
+        notes += (Note("table-remarks", f"{page.name}:{places}", len(remarks), text),)
+    cells = tuple(tuple(cell.strip() for cell in cells) for _, cells in kept)
+    return Sheet(page.name, header, line, cells, tuple(line for line, _ in kept), page.comments + titles, digest, notes)
 
 
-_Rows = list[tuple[int, list[str]]]
+def _widest(rows: Rows) -> int:
+    """Return the first row as wide as most are: what stands above it are titles."""
+    widths = Counter(len(cells) for _, cells in rows)
+    most = max(widths, key=lambda width: (widths[width], width))
+    return next(at for at, (_, cells) in enumerate(rows) if len(cells) == most)
 
 
-def _text(raw: bytes, name: str) -> tuple[_Rows, tuple[str, ...]]:
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableInput(name, f"cannot be read: {error.reason}", "give a CSV file in UTF-8") from None
-    lines = text.splitlines()
-    comments = tuple(line for line in lines if line.lstrip().startswith("#"))
-    kept = ["" if line.lstrip().startswith("#") else line for line in lines]
-    first = next((line for line in kept if line.strip()), "")
-    mark = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO("\n".join(kept)), delimiter=mark)
-    rows: _Rows = []
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                rows.append((reader.line_num, cells))
-    except csv.Error as error:
-        raise InvalidSpec(f"{name}:{reader.line_num}", f"not a table: {error}", "mend the quoting") from None
-    return rows, comments
+def _is_units(cells: list[str], header: tuple[str, ...]) -> bool:
+    """Whether a row gives the units of a header: some cell is a unit of time below a name, and none is anything else."""
+    if len(cells) > len(header) and any(cell.strip() for cell in cells[len(header) :]):
+        return False
+    plain = [cell.strip().strip("[]()\uff08\uff09").lower() for cell in cells]
+    return all(map(headings.is_unit, cells)) and any(cell in UNITS or cell in ("cycles", "clk") for cell in plain)
 
 
-def _excel(raw: bytes, name: str) -> _Rows:
-    """Read the first sheet of a workbook: cell texts as stored (formulas by their last value)."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as book:
-            if sum(entry.file_size for entry in book.infolist()) > MOST_BYTES:
-                raise UnreadableInput(name, "unpacks to more than 1 GiB", "give a table of operators")
-            names = book.namelist()
-            texts = []
-            if "xl/sharedStrings.xml" in names:
-                root = ElementTree.fromstring(book.read("xl/sharedStrings.xml"))
-                texts = ["".join(part.text or "" for part in item.iter(f"{_MAIN}t")) for item in root.iter(f"{_MAIN}si")]
-            sheets = sorted((entry for entry in names if re.fullmatch(r"xl/worksheets/sheet\d+\.xml", entry)), key=lambda s: (len(s), s))
-            root = ElementTree.fromstring(book.read(sheets[0]))
-            found = [_excel_row(row, texts) for row in root.iter(f"{_MAIN}row")]
-    except (zipfile.BadZipFile, ElementTree.ParseError, IndexError, KeyError, ValueError) as error:
-        raise UnreadableInput(name, f"not an Excel workbook: {error}", "save it as .xlsx or as CSV") from None
-    found = [(line, cells) for line, cells in found if any(cell.strip() for cell in cells)]
-    width = len(found[0][1]) if found else 0
-    return [(line, (cells + [""] * width)[: max(width, len(cells))]) for line, cells in found]
+def _body(page: Page, header: tuple[str, ...], rows: Rows) -> tuple[Rows, list[int]]:
+    """Return rows of exactly the header's width, and the lines of totals, repeated headers and remarks."""
+    kept: Rows = []
+    remarks = []
+    lower = [cell.lower() for cell in header]
+    for line, cells in rows:
+        full = [cell.strip() for cell in cells if cell.strip()]
+        if [cell.strip().lower() for cell in cells[: len(header)]] == lower or _is_remark(cells, full, header):
+            remarks.append(line)
+            continue
+        wide = len(header)
+        given = [*cells, *[""] * (wide - len(cells) if page.loose else 0)]
+        while len(given) > wide and not given[-1].strip():
+            given.pop()
+        if len(given) != wide:
+            raise InvalidSpec(f"{page.name}:{line}", f"{len(given)} cells, but {wide} columns", "give one cell a column")
+        kept.append((line, given))
+    return kept, remarks
 
 
-def _excel_row(row: ElementTree.Element, texts: list[str]) -> tuple[int, list[str]]:
-    cells: list[str] = []
-    for cell in row.iter(f"{_MAIN}c"):
-        place = _CELL.match(cell.get("r", ""))
-        at = len(cells)
-        if place:
-            at = 0
-            for letter in place.group(1):
-                at = at * 26 + ord(letter) - 64
-            at -= 1
-            if at >= MOST_COLUMNS:
-                raise ValueError(f"a cell at {place.group()}")
-        cells += [""] * (at + 1 - len(cells))
-        value = cell.find(f"{_MAIN}v")
-        text = "" if value is None else value.text or ""
-        if cell.get("t") == "s":
-            text = texts[int(text)]
-        elif cell.get("t") == "inlineStr":
-            text = "".join(part.text or "" for part in cell.iter(f"{_MAIN}t"))
-        cells[at] = text
-    return int(row.get("r", "0")), cells
-
-
-def _parquet(raw: bytes, name: str) -> _Rows:
-    try:
-        from pyarrow import BufferReader, lib, parquet
-    except ImportError:
-        raise UnreadableInput(
-            name,
-            "Parquet needs the package pyarrow, which is not installed",
-            "pip install 'npu-workbench[tables]', or save the table as CSV",
-        ) from None
-    try:
-        table = parquet.read_table(BufferReader(raw))
-    except (lib.ArrowException, OSError) as error:
-        raise UnreadableInput(name, f"not a Parquet file: {error}", "write it again, or save the table as CSV") from None
-    columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in table.columns]
-    return [(1, list(table.column_names)), *((at, list(cells)) for at, cells in enumerate(zip(*columns, strict=True), 2))]
+def _is_remark(cells: list[str], full: list[str], header: tuple[str, ...]) -> bool:
+    """A short row of one text is a section title or a remark; a total names itself and leaves most cells empty."""
+    if len(header) < 3 or not full:
+        return False
+    if len(full) == 1 and len(cells) < len(header):
+        return not missing(full[0]) and not full[0].replace(".", "").isdecimal()
+    return bool(_TOTAL.fullmatch(full[0])) and len(full) <= max(2, len(header) // 2)

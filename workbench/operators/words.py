@@ -1,7 +1,6 @@
-"""Names of operators as people, vendors and frameworks write them -> what they compute. Rules as data, first match wins.
+"""Names of operators as people, vendors and frameworks write them -> what they compute, by the rules of names.yaml; first match wins.
 
-Names are compared in small letters without the prefixes ``aten::``, ``aclnn`` and ``torch.``. Sources: operator lists of PyTorch
-(native_functions.yaml), CANN (aclnn API reference), ROCm and XLA; column words of NeuSight, vidur, DeepBench and aiconfigurator.
+A name no rule knows is taken for that of a device kernel (``ampere_bf16_s16816gemm_...``, ``Cijk_...``) and looked up in rules.yaml.
 """
 
 from __future__ import annotations
@@ -9,10 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
 from types import MappingProxyType
 
-from workbench.operators.attention import BOTTOM_RIGHT, FULL
+import yaml
+
+from workbench.operators.attention import FULL
+from workbench.operators.kinds import ran_of
 from workbench.operators.table import Dtype, Kind
 
 
@@ -32,50 +35,6 @@ class Word:
     depthwise: bool = False
 
 
-_MAP = Kind.ELEMENTWISE
-RULES: tuple[tuple[str, Word], ...] = (
-    (r"(batch|grouped)_?_?(mat)?_?mul|batch_?matmul.*|b?addbmm|bmm|grouped_?(gemm|matmul).*", Word(Kind.BATCHED_GEMM)),
-    (r"(gemm|mat_?mul|mm|addmm|linear|matmulv[23]|matmulcommon|dot_general|dense|fc|fully_connected|_scaled_mm)(_.*)?", Word(Kind.GEMM)),
-    (r"depthwise(_?conv.*)?", Word(Kind.CONV_FORWARD, depthwise=True)),
-    (r"conv.*(bwd_?data|bwd_?input|backward_?data|backward_?input|backprop_?input|dgrad).*", Word(Kind.CONV_BACKWARD_DATA)),
-    (r"conv.*(bwd_?weight|backward_?weight|backward_?filter|backprop_?filter|wgrad).*", Word(Kind.CONV_BACKWARD_WEIGHT)),
-    (r"conv.*(bwd|backward|backprop).*", Word(Kind.CONV_BACKWARD)),
-    (r"conv(olution)?([23]d)?(_?(fwd|forward))?(v2)?|cudnn_convolution|miopen_convolution", Word(Kind.CONV_FORWARD)),
-    (r".*(attention|attn).*(bwd|backward|grad).*", Word(Kind.ATTENTION_BACKWARD)),
-    (r"attention_(prefill|context)|context_attention|prefill_attention", Word(Kind.ATTENTION_FORWARD, causal=BOTTOM_RIGHT)),
-    (r".*(attention|attn|mha|sdpa).*", Word(Kind.ATTENTION_FORWARD)),
-    (r"lstm(_(fwd|forward))?", Word(Kind.RNN, gates=4)),
-    (r"lstm_(bwd|backward)", Word(Kind.RNN, gates=4, backward=True)),
-    (r"gru(_(fwd|forward))?", Word(Kind.RNN, gates=3)),
-    (r"gru_(bwd|backward)", Word(Kind.RNN, gates=3, backward=True)),
-    (r"(vanilla|rnn)(_(fwd|forward))?", Word(Kind.RNN)),
-    (r"(vanilla|rnn)_(bwd|backward)", Word(Kind.RNN, backward=True)),
-    (r"_?(log_?)?softmax(_?v2)?(_backward|grad.*|_bwd)", Word(Kind.SOFTMAX, reads=2.0, backward=True)),
-    (r"_?(log_?|scaled_?masked_?)?softmax(_?v2)?", Word(Kind.SOFTMAX)),
-    (r"(native_)?(ln|(layer|batch|group|rms|instance)_?norm|bn)[a-z0-9]*(_backward|grad.*|_bwd)",
-     Word(Kind.NORM, reads=2.0, backward=True)),
-    (r"(native_)?(add_?)?(ln|(layer|batch|group|rms|instance)_?norm|bn)([a-z0-9]*)", Word(Kind.NORM)),
-    (r"(reduce_?)?(sum|mean|max|min|prod|amax|amin|norm|argmax|argmin)|lp_?norm_?reduce.*|arg_?max.*|arg_?min.*|reduce[a-z_]*",
-     Word(Kind.REDUCTION)),
-    (r"(sort|top_?k|unique|argsort).*", Word(Kind.SORT)),
-    (r"(embedding|gather|scatter|index|take|unsorted_segment).*", Word(Kind.EMBEDDING)),
-    (r"(max|avg|adaptive_avg|global_avg)_?pool.*|pooling", Word(Kind.POOLING)),
-    (r"(zeros?_?like|ones?_?like|fill.*|zero_|zeros|ones|mem_?set)", Word(Kind.SET, reads=0.0)),
-    (r"(as_?strided|strided_?slice.*|broadcast_?to|copy_?|mem_?cpy.*|clone|contiguous|transpose.*|trans_?data|permute|concat.*|cat|slice.*|stack|pad.*|split.*|cast|to)",
-     Word(Kind.COPY)),
-    (r"(apply_?|fused_?)?(adam_?w?|sgd|lamb)[a-z_0-9]*", Word(Kind.OPTIMIZER, reads=4.0, writes=3.0, operations=14.0)),
-    (r"silu_mul", Word(_MAP, 3.0, 2.0, 6.0)),  # as PyTorch runs it: silu and the product are two kernels
-    (r"(swiglu|silu_and_mul|gelu_and_mul|geglu)", Word(_MAP, 2.0, 1.0, 6.0)),
-    (r"(add|sub|mul|div|pow|maximum|minimum|where|real_?div)", Word(_MAP, 2.0)),
-    (r"(gelu|silu|tanh|sigmoid|exp|log|erf|softplus)(_backward|grad)", Word(_MAP, 2.0, 1.0, 10.0)),
-    (r"relu(_backward|grad)", Word(_MAP, 2.0)),
-    (r"(fast_?gelu|gelu|silu|swish|tanh|sigmoid|exp|log|erf|softplus|sin|cos)_?", Word(_MAP, operations=10.0)),
-    (r"(add|sub|mul|div|pow|rsub)[us]_?", Word(_MAP)),  # with a scalar
-    (r"(logical_?(not|and|or)|tril|triu|reciprocal|relu|abs|neg|sqrt|rsqrt|square|clamp|threshold|not|drop_?out.*|elementwise.*|quanti[sz]e.*|dequanti[sz]e.*|less.*|greater.*|equal.*)_?",
-     Word(_MAP)),
-)  # fmt: skip
-"""Patterns of a whole name, and what it computes."""
-
 OF_KIND: Mapping[Kind, Word] = MappingProxyType(
     {Kind.SET: Word(Kind.SET, reads=0.0), Kind.OPTIMIZER: Word(Kind.OPTIMIZER, reads=4.0, writes=3.0, operations=14.0)}
 )
@@ -86,7 +45,16 @@ DTYPES: Mapping[str, tuple[Dtype, str]] = MappingProxyType(
         "float": (Dtype.FP32, ""), "float32": (Dtype.FP32, ""), "f32": (Dtype.FP32, ""), "half": (Dtype.FP16, ""),
         "float16": (Dtype.FP16, ""), "f16": (Dtype.FP16, ""),
         "bfloat16": (Dtype.BF16, ""), "dt_bf16": (Dtype.BF16, ""), "double": (Dtype.FP64, ""),
-        "e4m3": (Dtype.FP8, ""), "e5m2": (Dtype.FP8, ""), "float8": (Dtype.FP8, ""), "fp8_block": (Dtype.FP8, ""),
+        "bfloat": (Dtype.BF16, ""), "float64": (Dtype.FP64, ""), "f64": (Dtype.FP64, ""),
+        "float8": (Dtype.FP8, ""), "f8": (Dtype.FP8, ""), "tfloat32": (Dtype.TF32, ""), "hf32": (Dtype.TF32, ""), "xf32": (Dtype.TF32, ""),
+        "s8": (Dtype.INT8, ""), "i8": (Dtype.INT8, ""), "char": (Dtype.INT8, ""), "u8": (Dtype.UINT8, ""), "byte": (Dtype.UINT8, ""),
+        "s16": (Dtype.INT16, ""), "short": (Dtype.INT16, ""), "s32": (Dtype.INT32, ""), "i32": (Dtype.INT32, ""), "int": (Dtype.INT32, ""),
+        "uint32": (Dtype.INT32, ""), "u32": (Dtype.INT32, ""), "s64": (Dtype.INT64, ""), "i64": (Dtype.INT64, ""),
+        "long": (Dtype.INT64, ""), "uint64": (Dtype.INT64, ""), "u64": (Dtype.INT64, ""),
+        "s4": (Dtype.INT4, ""), "u4": (Dtype.INT4, ""), "i4": (Dtype.INT4, ""),
+        "pred": (Dtype.BOOL, ""), "c64": (Dtype.COMPLEX64, ""), "qint8": (Dtype.INT8, ""), "w8a8": (Dtype.INT8, ""),
+        "w8a16": (Dtype.FP16, "8-bit weights are priced as fp16 (their smaller traffic is not modelled)"),
+        "w4a16": (Dtype.FP16, "4-bit weights are priced as fp16 (their smaller traffic is not modelled)"),
         "int8_wo": (Dtype.FP16, "8-bit weights are priced as fp16 (their smaller traffic is not modelled)"),
         "int4_wo": (Dtype.FP16, "4-bit weights are priced as fp16 (their smaller traffic is not modelled)"),
         "fp16in_fp32math": (Dtype.FP16, "fp16 operands with fp32 products are priced as fp16 products"),
@@ -100,23 +68,56 @@ def word(name: str) -> Word | None:
     return _word(name)
 
 
-@lru_cache(4096)
+_PREFIX = re.compile(
+    r"\A(aten::|torch\.(ops\.)?|npu::|torch_npu\.(npu_)?|aclnn(inplace)?(?=[a-z])|cnnl(?=[a-z])|prims::|hpu::|mlu::|%)", re.IGNORECASE
+)
+_SUFFIX = re.compile(
+    r"(\.\d+)+\Z|_(fwd|forward)(_(bf16|f16|f32|f8|i8|i16|i32|u8|fp32|fp16))?\Z|(?<=[a-z])forward(_v\d)?\Z|_(bf16|f16|f32)\Z|\.(out|default)\Z"
+)
+
+
+@lru_cache(8192)
+def bare(name: str) -> str:
+    """Return a name without what frameworks add to it: prefix, version, case, ``_``. ``"aten::gelu_"``, ``"GeluV2"`` -> ``"gelu"``."""
+    plain = re.sub(r"_?v\d\Z", "", _PREFIX.sub("", name.strip()).lower())
+    return re.sub(r"[\W_]+", "", plain) or plain
+
+
+@lru_cache(8192)
 def _word(name: str) -> Word | None:
-    plain = re.sub(r"\A(aten::|torch\.|npu::|aclnn)", "", name.strip(), flags=re.IGNORECASE).lower().replace("-", "_").replace(" ", "_")
-    upper = plain.upper()
-    if upper in Kind.__members__ and Kind[upper] != Kind.UNKNOWN:
-        return OF_KIND.get(Kind[upper], Word(Kind[upper]))
-    return next((word for pattern, word in _compiled() if pattern.fullmatch(plain)), None)
+    stripped = _PREFIX.sub("", name.strip()).lower().replace("-", "_").replace(" ", "_")
+    if stripped.upper() in Kind.__members__ and stripped != "unknown":
+        return OF_KIND.get(Kind[stripped.upper()], Word(Kind[stripped.upper()]))
+    for plain in dict.fromkeys((stripped, _SUFFIX.sub("", stripped))):
+        for pattern, found in _rules():
+            if pattern.fullmatch(plain):
+                return found
+    kernel = ran_of(name).kind
+    return OF_KIND.get(kernel, Word(kernel)) if kernel != Kind.UNKNOWN else None
 
 
-@lru_cache(1)
-def _compiled() -> tuple[tuple[re.Pattern[str], Word], ...]:
-    return tuple((re.compile(pattern), word) for pattern, word in RULES)
+@cache
+def _rules() -> tuple[tuple[re.Pattern[str], Word], ...]:
+    """Read names.yaml once (it is part of the package)."""
+    text = resources.files("workbench.operators").joinpath("names.yaml").read_text(encoding="utf-8")
+    return tuple((re.compile(entry.pop("name")), Word(Kind[entry.pop("kind")], **entry)) for entry in yaml.safe_load(text)["names"])
+
+
+_TYPE_PREFIX = re.compile(r"\A(dt_|torch\.|tl\.|np\.|jnp\.|tf\.|acl_|dtype\.|cuda_r_|hip_r_|cl_|_?c10::)")
+_FLOAT8 = re.compile(r"(float8|fp8|f8|hf8|hifloat8)?_?(e4m3|e5m2)(fn|fnuz|b11fnuz)?|hifloat8|hf8|fp8_\w+|float8_\w+")
+_BITS = {"16f": "float16", "16bf": "bfloat16", "32f": "float32", "64f": "double", "8i": "int8", "8u": "uint8", "32i": "int32"}
 
 
 def element_type(name: str) -> tuple[Dtype, str] | None:
-    """Return the type a name means and what its translation loses ("": nothing); None where it is unknown."""
-    plain = name.strip().lower()
-    if plain.upper() in Dtype.__members__:
+    """Return the type a name means and what its translation loses ("": nothing); None where it is unknown.
+
+    Of a list (``"FLOAT16;FLOAT16;INT32"``, ``"bf16xbf16->fp32"``) the first type counts: that of the first operand.
+    """
+    first = next((part.strip() for part in re.split(r"[;,+&]|->|/(?=\w)|(?<=\d)x(?=[a-z])", name.strip().lower()) if part.strip()), "")
+    plain = _TYPE_PREFIX.sub("", first.strip("[]()'\""))
+    plain = _BITS.get(plain, plain)
+    if plain.upper() in Dtype.__members__ and plain != "unknown":
         return Dtype[plain.upper()], ""
-    return DTYPES.get(plain)
+    if plain in DTYPES:
+        return DTYPES[plain]
+    return (Dtype.FP8, "") if _FLOAT8.fullmatch(plain) else None

@@ -1,0 +1,129 @@
+"""Headings of tables: what a column is called by vendors, profilers and frameworks -> the name this project uses, and its unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from importlib import resources
+from types import MappingProxyType
+
+import yaml
+
+from workbench.operators.cells import UNITS
+from workbench.operators.table import DIMS, Kind
+
+LABELS = ("kind", "op", "operator", "type", "name")
+TITLES = ("layer", "case", "name", "operator", "op", "kind", "type")
+SHAPES = ("input_shapes", "output_shapes", "shapes")
+SILENT = (
+    "device", "source", "kernel", "split", "transa", "transb", "grid", "kv_dtype", "note", "notes", "comment", "layer", "case", "name",
+    "measured_tflops", "peak_tflops", "signature", "count", "dtype", "mask", "layout", "output_dtype", "clock", *SHAPES,
+)  # fmt: skip
+"""Columns that carry no dimension and need no remark."""
+_MATMUL = {"batch": ("batch", "b", "groups", "g"), "m": ("m",), "n": ("n",), "k": ("k",)}
+_CONV = {
+    "n": ("n", "batch"), "c": ("c", "in_channels"), "h": ("h",), "w": ("w",), "k": ("k", "out_channels"), "r": ("r", "kernel_h"),
+    "s": ("s", "kernel_w"), **{name: (name,) for name in DIMS[Kind.CONV_FORWARD][7:]},
+}  # fmt: skip
+_ATTENTION = {
+    "batch": ("batch", "b"), "heads": ("heads", "h", "q_heads", "num_heads"), "kv_heads": ("kv_heads", "hkv", "num_kv_heads"),
+    "queries": ("queries", "s", "q_len", "seq_len"), "keys": ("keys", "l", "kv_len"),
+    "head_dim": ("head_dim", "d", "head_dim_qk", "head_size"), "value_dim": ("value_dim", "head_dim_v"), "causal": ("causal",),
+    "window": ("window",),
+}  # fmt: skip
+_ROWS = {"rows": ("rows",), "cols": ("cols", "columns")}
+ALIASES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {kind: {name: (name,) for name in names} for kind, names in DIMS.items()}
+    | dict.fromkeys((Kind.GEMM, Kind.BATCHED_GEMM), _MATMUL)
+    | dict.fromkeys((Kind.CONV_FORWARD, Kind.CONV_BACKWARD_DATA, Kind.CONV_BACKWARD_WEIGHT, Kind.CONV_BACKWARD), _CONV)
+    | dict.fromkeys((Kind.ATTENTION_FORWARD, Kind.ATTENTION_BACKWARD), _ATTENTION)
+    | dict.fromkeys((Kind.SOFTMAX, Kind.NORM, Kind.REDUCTION, Kind.EMBEDDING, Kind.SORT), _ROWS)
+    | {Kind.RNN: {"hidden": ("hidden",), "batch": ("batch", "b"), "timesteps": ("timesteps", "steps")}}
+)
+"""Columns (small letters) that give each dimension of a kind, best first."""
+KNOWN = frozenset(name for kind in ALIASES.values() for names in kind.values() for name in names) | set(SILENT) | set(LABELS)
+_WORDS = "latency|time|duration|elapsed|runtime|run time|mean|median|avg|average|\u8017\u65f6|\u65f6\u5ef6|\u65f6\u95f4"
+_NOT = re.compile(
+    r"start|begin|end(?![a-z])|stop|stamp|wait|queue|compil|host|std|stdev|deviation|jitter|min(?![a-z])|max(?![a-z])|p\d\d|percentile|best"
+    r"|worst|total_time_of|aicore|aic_|aiv_|aicpu|_ratio|theor|roof|ideal|\u5f00\u59cb|\u7ed3\u675f|\u7b49\u5f85"
+)
+_UNIT = re.compile(r"(?P<base>.*?)[\s_/,:|.\-]*[\[(\uff08\u3010]?\s*(?P<unit>" + "|".join(sorted(UNITS, key=len, reverse=True))
+                   + r")(?:\s*(?:/|per)\s*(?:iter|iteration|call|op|step|run))?\s*[\])\uff09\u3011]?\Z")  # fmt: skip
+_TIMED = re.compile(_WORDS)
+_CYCLES = re.compile(
+    r"(?:(?:total|avg|average|mean|median|task|kernel|elapsed)[\s_]*)?"
+    r"(?:cycles?|clks?|clocks|cycle[\s_]?counts?|\u5468\u671f\u6570?)(?:[\s_]*(?:count|total))?"
+)
+_RANKS = (re.compile(r"median"), re.compile(r"mean|avg|average"))
+BARE = re.compile(rf"(?:[\w\s]*?(?:\A|[\s_]))?(?:{_WORDS})(?:[\s_]+[\w\s]*)?\Z")
+
+
+def time_unit(name: str) -> float | None:
+    """Return what one of a time column's unit is [s]; None where the column is no time or has no unit.
+
+    ``"latency_us"``, ``"Duration(us)"``, ``"time [ms]"``, ``"Latency/ns"`` and a bare ``"us"`` are times; starts, waits, minima and
+    the busy times of single units are not.
+    """
+    plain = " ".join(name.lower().split())
+    found = _UNIT.match(plain)
+    if not found or _NOT.search(plain):
+        return None
+    base, unit = found.group("base"), found.group("unit")
+    attached = bool(base) and plain[len(base) : len(base) + 1].isalnum()
+    if attached or not (_TIMED.search(base) or (not base and unit != "s")):
+        return None
+    return UNITS[unit]
+
+
+def is_bare_time(name: str) -> bool:
+    """Whether a column is a time that does not say its unit."""
+    plain = " ".join(name.lower().split())
+    return bool(BARE.match(plain)) and not _NOT.search(plain) and time_unit(name) is None
+
+
+def is_cycles(name: str) -> bool:
+    """Whether a column counts clock cycles of the whole operator."""
+    return bool(_CYCLES.fullmatch(" ".join(re.sub(r"[\[(].*[\])]", "", name.lower()).split())))
+
+
+def best_times(names: Sequence[str]) -> list[str]:
+    """Return the names of time columns that no better one makes superfluous: medians go before means, means before others."""
+    for rank in _RANKS:
+        chosen = [name for name in names if rank.search(name)]
+        if chosen and len(chosen) < len(names):
+            return chosen
+    return list(names)
+
+
+@cache
+def _spellings() -> Mapping[str, str]:
+    """Read headings.yaml once (it is part of the package): spelling to the name this project uses."""
+    text = resources.files("workbench.operators").joinpath("headings.yaml").read_text(encoding="utf-8")
+    return MappingProxyType({other: name for name, others in yaml.safe_load(text)["columns"].items() for other in others})
+
+
+@lru_cache(4096)
+def canonical(name: str) -> str:
+    """Return the name this project uses for a column (small letters); the name itself where no other spelling is known."""
+    plain = " ".join(name.strip().strip("'\"").lower().split())
+    if plain in KNOWN:
+        return plain
+    short = re.sub(r"\s*[\[(].*[\])]\Z", "", plain)
+    for text in (plain, short, plain.replace("_", " "), short.replace("_", " ")):
+        if text in _spellings():
+            return _spellings()[text]
+    return short if short in KNOWN and short != plain and len(short) > 0 else plain
+
+
+def known(name: str) -> bool:
+    """Whether a cell reads like a heading of a table of operators."""
+    plain = canonical(name)
+    return plain in KNOWN or plain in ("line",) or time_unit(name) is not None or is_cycles(name) or (is_bare_time(name) and len(name) < 24)
+
+
+def is_unit(cell: str) -> bool:
+    """Whether a cell of a row of units could be one."""
+    plain = cell.strip().strip("[]()\uff08\uff09").lower()
+    return plain in UNITS or plain in ("", "-", "cycles", "cycle", "clk", "b", "kb", "mb", "gb", "gb/s", "tb/s", "gflop", "gflops",
+                                       "tflops", "flop", "%", "mhz", "ghz", "hz", "count", "elements", "n/a", "1", "#")  # fmt: skip
