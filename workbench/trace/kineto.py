@@ -16,7 +16,7 @@ from workbench.errors import Note
 from workbench.trace import kernels
 from workbench.trace.inner_ranks import split_ranks
 from workbench.trace.kernels_json import Columns
-from workbench.trace.lanes import Lanes, lanes_of
+from workbench.trace.lanes import XLA_LANES, Lanes, lanes_of
 from workbench.trace.nesting import nesting
 from workbench.trace.part import Part, frozen, group, numbers
 from workbench.trace.scanner import Records
@@ -125,7 +125,21 @@ def _without_category(category: np.ndarray, c: Columns, lanes: Lanes, strings: l
         names, inverse = np.unique(c.name[rows[where]], return_inverse=True)
         found = [next((kind for rule, kind in rules if rule.search(strings[i])), rest) for i in names]
         category[rows[where]] = np.array(found, np.int8)[inverse] if len(names) else 0
+    _outer_operations(category, c, lanes)
     return category
+
+
+def _outer_operations(category: np.ndarray, c: Columns, lanes: Lanes) -> None:
+    """Make labels of operations on a TPU's lane that hold others (a loop and its body): only the innermost are work."""
+    on = np.array([t.label in XLA_LANES for t in lanes.tracks], bool) & lanes.is_stream
+    rows = np.flatnonzero(on[lanes.track]) if len(lanes.tracks) else np.empty(0, np.int64)
+    order = rows[np.lexsort((-c.dur[rows], c.start[rows], lanes.track[rows]))]
+    following = order[1:]
+    holds = (lanes.track[order[:-1]] == lanes.track[following]) & (
+        c.start[order[:-1]] + c.dur[order[:-1]] >= c.start[following] + c.dur[following]
+    )
+    holds &= c.dur[order[:-1]] > c.dur[following]
+    category[order[:-1][holds]] = Category.GPU_ANNOTATION
 
 
 def _flows(records: Records, lanes: Lanes) -> Flows:

@@ -20,6 +20,8 @@ DEVICE_PROCESS = (
     re.compile(r"^NPU()$"),
 )
 STREAM_THREAD = re.compile(r"(?i)^stream\s*#?\s*(\d+)")
+XLA_LANES = {"XLA Ops": 0, "Async XLA Ops": 1}
+"""Lanes of a device that has no streams (a TPU core): what runs there is its work, and the number that stands for a stream."""
 NUMBER = re.compile(r"^\d{1,9}$")
 
 Names = dict[tuple[str, str, str], str]
@@ -53,11 +55,12 @@ def lanes_of(records: Records, category: np.ndarray, args: Mapping[str, ArgColum
     kinds = np.zeros((len(first), len(Category)), bool)
     kinds[base[:count], category] = True
     names = _names(records)
+    streaming_pids = {where for (what, where, _), name in names.items() if what == "thread_name" and STREAM_THREAD.match(name)}
     part, owner, pair = _split(base[:count], device, stream, work, len(first))
     tracks, is_stream = [], []
     for i, b in enumerate(owner):
         row = first[b]
-        track, streaming = _track(strings[pid[row]], strings[tid[row]], names, kinds[b], pair[i])
+        track, streaming = _track(strings[pid[row]], strings[tid[row]], names, kinds[b], pair[i], streaming_pids)
         tracks.append(track)
         is_stream.append(streaming)
     order = sorted(range(len(tracks)), key=lambda i: _place(tracks[i]))
@@ -103,19 +106,20 @@ def _names(records: Records) -> Names:
     return names
 
 
-def _track(pid: str, tid: str, names: Names, kinds: np.ndarray, pair: tuple[int, int]) -> tuple[Track, bool]:
+def _track(pid: str, tid: str, names: Names, kinds: np.ndarray, pair: tuple[int, int], streaming_pids: set[str]) -> tuple[Track, bool]:
     process, labels = names.get(("process_name", pid, ""), ""), names.get(("process_labels", pid, ""), "")
     thread = names.get(("thread_name", pid, tid), "")
     found = next((m for rule in DEVICE_PROCESS for text in (process, labels) if (m := rule.search(text))), None)
     stream = STREAM_THREAD.match(thread) or STREAM_THREAD.match(tid)
-    is_stream = bool(found and stream)
+    core = XLA_LANES.get(thread, -1) if found and pid not in streaming_pids else -1
+    is_stream = bool(found and (stream or core >= 0))
     label = thread or process
     if kinds[list(ON_DEVICE)].any() or (is_stream and not kinds[list(HOST)].any()):
         device, number = pair
         if device < 0:
             device = int(found[1]) if found and found[1] else int(pid) if NUMBER.match(pid) and int(pid) < 4096 else -1
         if number < 0:
-            number = int(stream[1]) if stream else int(tid) if NUMBER.match(tid) else -1
+            number = int(stream[1]) if stream else core if core >= 0 else int(tid) if NUMBER.match(tid) else -1
         return Track(0, "device", pid, tid, device, number, label), True
     kind = "host" if kinds[list(HOST)].any() or (kinds[Category.OTHER] and not found) else "other"
     return Track(0, kind, pid, tid, label=label), is_stream

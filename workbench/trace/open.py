@@ -9,20 +9,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from workbench.errors import Note, Refused, UnreadableInput
 from workbench.trace import kineto
 from workbench.trace.clean import faults, notes_of
 from workbench.trace.merge import merge
 from workbench.trace.part import Part
+from workbench.trace.protobuf import BrokenMessage
 from workbench.trace.scanner import Records, Scanner
-from workbench.trace.source import Source
+from workbench.trace.source import Source, first_bytes, kind_of
 from workbench.trace.steps import incomplete_notes
 from workbench.trace.trace import Trace
 from workbench.trace.window import CHUNK
+from workbench.trace.xplane import is_xplane, read_xplane
 
 RANK_IN_NAME = re.compile(r"(?i)(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)")
 
-GIVE = "give a profiler trace (Kineto or Chrome JSON)"
+GIVE = "give a profiler trace (Kineto or Chrome JSON, XLA xplane.pb)"
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -33,7 +37,7 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     Parameters
     ----------
     paths : path or sequence of paths
-        PyTorch profiler or Chrome traces in JSON, plain or gzip. The content decides, never the name.
+        PyTorch profiler or Chrome traces in JSON, XLA profiles (xplane), plain or gzip. The content decides, never the name.
     salvage : bool
         Import what is whole of a damaged file, with a note that counts what was lost. The default refuses it.
     ranks : sequence of int, optional
@@ -76,13 +80,28 @@ def _files(paths: Paths) -> list[Path]:
 
 
 def _read(path: Path, salvage: bool, chunk: int) -> Part:
+    head = first_bytes(path)
     source = Source(path)
     try:
-        records = Scanner(source, salvage=salvage, chunk=chunk).run()
+        if not kind_of(head) and is_xplane(np.frombuffer(head, np.uint8)):
+            records = _profile(source, salvage)
+        else:
+            records = Scanner(source, salvage=salvage, chunk=chunk).run()
+            _refuse_strangers(records, str(path))
     finally:
         source.close()
-    _refuse_strangers(records, str(path))
     return kineto.to_part(records, str(path))
+
+
+def _profile(source: Source, salvage: bool) -> Records:
+    """Read an XLA profile; a damaged one is refused unless what is whole is asked for."""
+    data = np.frombuffer(source.whole(), np.uint8)
+    try:
+        return read_xplane(data, source.digest(), salvage)
+    except BrokenMessage as fault:
+        why = source.fault or "is an XLA profile (xplane) that is damaged or cut short"
+        fix = "write the profile again" if salvage else "write the profile again, or import what is whole with --salvage"
+        raise UnreadableInput(str(source.path), f"{why}: {fault}", fix) from None
 
 
 def _refuse_strangers(records: Records, path: str) -> None:

@@ -66,6 +66,13 @@ class Source:
         self.size += count
         return count
 
+    def whole(self) -> bytearray:
+        """Return all plain bytes that are left."""
+        out, view = bytearray(), memoryview(bytearray(INPUT_BYTES))
+        while count := self.readinto(view):
+            out += view[:count]
+        return out
+
     def digest(self) -> str:
         """Return the SHA-256 of all bytes read so far, 32 hexadecimal digits."""
         return self._hash.hexdigest()[:32]
@@ -109,6 +116,16 @@ def _open(path: Path) -> BinaryIO:
         raise UnreadableInput(where, f"cannot be opened: {error.strerror}", "check the path and its permissions") from None
     except ValueError as error:
         raise UnreadableInput(repr(where), f"is not a path: {error}", "check the path") from None
+
+
+def first_bytes(path: Path, size: int = 1 << 16) -> bytes:
+    """Return the first plain bytes of a file. Raises `UnreadableInput`."""
+    source = Source(path)
+    try:
+        view = memoryview(bytearray(size))
+        return bytes(view[: source.readinto(view)])
+    finally:
+        source.close()
 
 
 def kind_of(head: bytes) -> str:
