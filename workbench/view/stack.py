@@ -80,6 +80,10 @@ def stack_bars(found: xr.Dataset, width: int = 760) -> Any:
         From `workbench.study.stacks.stacks`.
     width : int
         Width [px].
+
+    Returns
+    -------
+    holoviews.Rectangles
     """
     import holoviews as hv
 
