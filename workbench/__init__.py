@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from workbench.study.axes import linspace, logspace, tied
     from workbench.study.compare import compare
     from workbench.study.dataset import changes_at, ratio
+    from workbench.study.estimates import estimate
     from workbench.study.operator_times import price_operators
     from workbench.study.operators_csv import list_operators, read_operators
     from workbench.study.perfetto import write_perfetto
@@ -53,6 +54,7 @@ _HOMES = {
     "logspace": "study.axes",
     "tied": "study.axes",
     "changes_at": "study.dataset",
+    "estimate": "study.estimates",
     "ratio": "study.dataset",
     "list_operators": "study.operators_csv",
     "read_operators": "study.operators_csv",
@@ -73,7 +75,7 @@ _HOMES = {
 
 __all__ = [
     "InvalidSpec", "Note", "Refused", "Scenario", "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare",
-    "facts", "lag_table", "linspace", "list_operators", "load_npu", "logspace", "open_trace", "operator_table",
+    "estimate", "facts", "lag_table", "linspace", "list_operators", "load_npu", "logspace", "open_trace", "operator_table",
     "predict", "price_operators", "ratio", "read_operators", "read_vendor", "roofline",
     "stack_bars", "stacks", "sweep", "sweep_curve", "tied", "timeline", "write_perfetto",
 ]  # fmt: skip

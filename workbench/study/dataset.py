@@ -56,13 +56,18 @@ class Cells:
 
     def refuse(self, cell: int, fault: WorkbenchError) -> None:
         """Mark a cell invalid: it keeps a reason and no number."""
-        text = " ".join((fault.what if fault.where == "constraint" else f"{fault.where}: {fault.what}").split())
+        text = reason_of(fault)
         if text not in self._codes:
             self._codes[text] = len(self.reasons)
             self.reasons.append(text)
         self.reason[cell] = self._codes[text]
         for values in (self.step_time, self.low, self.high, self.step_times, self.bound_share, self.evidence_share, self.parts):
             values[cell] = np.nan
+
+
+def reason_of(fault: WorkbenchError) -> str:
+    """Return why a cell is invalid, in one line."""
+    return " ".join((fault.what if fault.where == "constraint" else f"{fault.where}: {fault.what}").split())
 
 
 def to_dataset(space: Space, cells: Cells, base_step_s: float, notes: Sequence[Note]) -> xr.Dataset:
@@ -77,13 +82,14 @@ def to_dataset(space: Space, cells: Cells, base_step_s: float, notes: Sequence[N
 
     with np.errstate(divide="ignore"):
         rate = np.where(cells.step_time > 0, 1.0 / cells.step_time, np.nan)
+        ahead = np.where(cells.step_time > 0, base_step_s / cells.step_time, np.nan)
     one = {"units": "1"}
     data: dict[Hashable, Any] = {
         "step_time": (dims, laid(cells.step_time), seconds("predicted step time, median of complete steps")),
         "step_time_low": (dims, laid(cells.low), seconds("lower end of the 80 % interval")),
         "step_time_high": (dims, laid(cells.high), seconds("upper end of the 80 % interval")),
         "throughput": (dims, laid(rate), {"units": "1/s", "long_name": "steps per second"}),
-        "speed_up": (dims, laid(base_step_s * rate), {**one, "long_name": "base step time over step time"}),
+        "speed_up": (dims, laid(ahead), {**one, "long_name": "base step time over step time"}),
         "bound_share": ((*dims, "bound"), laid(cells.bound_share), {**one, "long_name": "share of operator time by bound"}),
         "evidence_share": ((*dims, "evidence"), laid(cells.evidence_share), {**one, "long_name": "share of operator time by evidence"}),
         "valid": (dims, laid(cells.reason == 0)),
@@ -113,6 +119,12 @@ def _coordinates(space: Space, cells: Cells) -> dict[Hashable, Any]:
         coords["step"] = ("step", _unrepeated(cells.steps))
     if cells.parts.shape[1]:
         coords["part"] = [name.removesuffix("_s") for name in ACCOUNT]
+    return coords | axis_coordinates(space)
+
+
+def axis_coordinates(space: Space) -> dict[Hashable, Any]:
+    """Return the coordinates of a space's axes and formulas, with units and path."""
+    coords: dict[Hashable, Any] = {}
     for axis in space.axes:
         for column in axis.columns:
             attributes = {"units": column.unit or "1", "path": column.path, "axis_class": str(column.kind)}

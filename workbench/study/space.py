@@ -59,7 +59,7 @@ def sizes(axes: Axes) -> dict[str, int]:
     return out
 
 
-def check_size(counts: Mapping[str, int], operators: int, budget: float) -> int:
+def check_size(counts: Mapping[str, int], operators: int, budget: float, kind: str = "operators") -> int:
     """Return the number of cells, or refuse a space whose operator times exceed the budget.
 
     Parameters
@@ -70,6 +70,8 @@ def check_size(counts: Mapping[str, int], operators: int, budget: float) -> int:
         Unique operators priced in every cell.
     budget : float
         Most bytes [B] of float64 operator times (cells x operators x 8; at least 100 numbers a cell are counted).
+    kind : str
+        What is counted a cell, in words.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def check_size(counts: Mapping[str, int], operators: int, budget: float) -> int:
         each = int((budget / (BYTES * numbers)) ** (1 / len(counts)))
         fix = f"thin {name} ({points} points) and the others to about {max(each, 1)} points each"
     size, limit = (units.format(float(n), "B/s", 3).removesuffix("/s") for n in (needed, budget))  # decimal prefixes
-    kind = "operators" if operators >= LEAST else "numbers"
+    kind = kind if operators >= LEAST else "numbers"
     what = f"{_grouped(cells)} cells x {_grouped(numbers)} {kind} = {size} of float64, above the budget of {limit}"
     raise Refused("sweep", what, f"{fix}, or raise the budget")
 
