@@ -23,7 +23,7 @@ from workbench.units import parse
 _GROUPS = (("Matrix unit", ("matrix",)), ("Vector unit", ("vector",)))
 _LAST = (
     ("Rates by dtype", ("matrix.rate", "vector.rate")),
-    ("Runtime", ("runtime",)),
+    ("Runtime", ("runtime", "fallback")),
     ("Power", ("power",)),
     ("Links", ("link", "host")),
     ("Calibration", ("calibration",)),

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidSpec, Note
-from workbench.hardware.schema import Entry
+from workbench.hardware.schema import ERROR_GROUPS, FALLBACK_DTYPES, Entry
 
 if TYPE_CHECKING:
     from workbench.hardware.spec import NpuSpec
@@ -140,10 +140,12 @@ def cross_check(spec: NpuSpec, where: Callable[[str], str]) -> tuple[Note, ...]:
     for path, level in (
         *((f"matrix.{key}", getattr(spec.matrix, key)) for key in ("accumulator", "operand_a", "operand_b", "staging")),
         ("vector.buffer", spec.vector.buffer),
+        ("vector.exchange", spec.vector.exchange),
     ):
         if level is not None and level not in spec.memory:
             raise unknown_key(level, spec.memory, where(path), "is not a memory level of this card")
     _check_peak(spec, where)
+    _check_realities(spec, where)
     if (spec.power.sustained_clock or 0.0) > spec.clock:
         raise InvalidSpec(
             where("power.sustained_clock"),
@@ -170,6 +172,23 @@ def cross_check(spec: NpuSpec, where: Callable[[str], str]) -> tuple[Note, ...]:
     return _check_order(spec, names, where)
 
 
+def _check_realities(spec: NpuSpec, where: Callable[[str], str]) -> None:
+    """Check the exchange between matrix and vector cores and what falls back to the control processors."""
+    level = spec.vector.exchange
+    if level is not None and spec.memory[level].scope != "chip":
+        raise InvalidSpec(
+            where("vector.exchange"),
+            f"{level} belongs to a core, but separate cores meet in a level of the chip",
+            "name such a level, or leave exchange out",
+        )
+    for name in spec.fallback.operators if spec.fallback else ():
+        kind, _, dtype = name.rpartition(":")
+        if not (kind or name in FALLBACK_DTYPES or name in ERROR_GROUPS) or (kind and kind not in ERROR_GROUPS):
+            raise unknown_key(kind or name, (*ERROR_GROUPS, *FALLBACK_DTYPES), where("fallback.operators"), "is neither a kind nor a dtype")
+        if kind and dtype not in FALLBACK_DTYPES:
+            raise unknown_key(dtype, FALLBACK_DTYPES, where("fallback.operators"), "is not a dtype")
+
+
 def _check_peak(spec: NpuSpec, where: Callable[[str], str]) -> None:
     for dtype, stated in spec.matrix.peak.items():
         if dtype not in spec.matrix.rate:
@@ -183,6 +202,22 @@ def _check_peak(spec: NpuSpec, where: Callable[[str], str]) -> None:
                 f"stated peak {stated / 1e12:.4g} TFLOP/s, but 2 cores arrays rows cols depth clock rate is {found / 1e12:.4g}",
                 "mend the array, cores, clock or rate (or the peak: dense, not sparse)",
             )
+
+
+def _instances(spec: NpuSpec, level: str, where: Callable[[str], str]) -> int:
+    """Return how many instances of a level inside the chip there are; what a cluster is must be said, and only there."""
+    memory = spec.memory[level]
+    if (memory.scope == "cluster") != (memory.cores is not None):
+        raise InvalidSpec(
+            where(f"memory.{level}.cores"),
+            f"{level} belongs to a {memory.scope}" + (", whose cores are not stated" if memory.cores is None else ""),
+            f"say how many cores share one {level}" if memory.cores is None else "leave cores out, or write scope: cluster",
+        )
+    if (memory.cores or 1) > spec.cores:
+        raise InvalidSpec(
+            where(f"memory.{level}.cores"), f"{memory.cores} cores share one {level}, but the card has {spec.cores}", "give the cores of one"
+        )
+    return -(-spec.cores // (memory.cores or 1))
 
 
 def _check_order(spec: NpuSpec, names: list[str], where: Callable[[str], str]) -> tuple[Note, ...]:
@@ -207,7 +242,7 @@ def _check_order(spec: NpuSpec, names: list[str], where: Callable[[str], str]) -
             notes.append(
                 Note("bandwidth-order", where(f"memory.{inner}.bandwidth"), 1, f"{inner} is slower than {outer} outside it and limits it")
             )
-    core_total = spec.cores * sum(spec.memory[name].size for name in names[:first])
+    core_total = sum(spec.memory[name].size * _instances(spec, name, where) for name in names[:first])
     if core_total > spec.memory[names[-1]].size:
         raise InvalidSpec(
             where(f"memory.{names[-1]}.size"),

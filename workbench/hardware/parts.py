@@ -22,6 +22,7 @@ class MatrixUnit:
     operand_b: str | None
     staging: str | None
     peak: Mapping[str, float]
+    layout: str | None = None
 
     @property
     def macs_per_cycle(self) -> int:
@@ -37,6 +38,7 @@ class VectorUnit:
     rate: Mapping[str, float]
     special: float
     buffer: str | None
+    exchange: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class MemoryLevel:
     double_buffer: bool
     multicast: float
     per_clock: bool = False
+    cores: int | None = None
     energy: float | None = None
 
 
@@ -75,6 +78,16 @@ class Power:
     process: str | None = None
     energy: Mapping[str, float] = field(default_factory=dict)
     vector_energy: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """Control processors of the card that run what its cores cannot; `schema.FALLBACK`."""
+
+    operators: tuple[str, ...]
+    rate: float
+    bandwidth: float
+    launch: float
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ ERROR_GROUPS = (
     "optimizer", "rnn", "sort",
 )  # fmt: skip
 """Kinds of operators whose error is stated apart: those of the operator table, attention divided by how many queries there are."""
+FALLBACK_DTYPES = (*DTYPES, "int64", "uint8", "bool", "complex64")
+"""Element types that operators outside the matrix unit may have."""
 PROCESSES = ("45 nm", "28 nm", "20 nm", "16 nm", "14 nm", "12 nm", "10 nm", "8 nm", "7 nm", "6 nm", "5 nm", "4 nm", "3 nm", "2 nm")
 """Nodes by the name their makers give them; no length of anything."""
 
@@ -98,6 +100,13 @@ MATRIX: Mapping[str, Entry] = {
     "operand_a": Entry("level", None, label="A buffer", help="Level that feeds the array with A."),
     "operand_b": Entry("level", None, label="B buffer", help="Level that feeds the array with B."),
     "staging": Entry("level", None, label="Staging", help="Core-local level in which operand tiles are (double-)buffered."),
+    "layout": Entry(
+        "choice",
+        None,
+        label="Operand layout",
+        choices=("fractal",),
+        help="fractal: an operator of its own converts inputs to blocks of the tile quantum before a product, and results back.",
+    ),
     "peak": Entry(
         "table", {}, "FLOP/s", label="Stated dense peak", help="Checked against cores x arrays x size x clock; never used to price."
     ),
@@ -114,6 +123,9 @@ VECTOR: Mapping[str, Entry] = {
         "float", 1.0, "", "Special functions", "exp, tanh, rsqrt ... a cycle and core. Limits attention and softmax when low.", 1, 1024
     ),
     "buffer": Entry("level", None, label="Vector buffer", help="Level a row must fit in to be read once."),
+    "exchange": Entry(
+        "level", None, label="Exchange", help="Level through which matrix and vector cores hand tiles over; none: they share buffers."
+    ),
 }
 LEVEL: Mapping[str, Entry] = {
     "size": _quantity(
@@ -132,6 +144,7 @@ LEVEL: Mapping[str, Entry] = {
     "type": Entry("choice", "scratchpad", label="type", choices=("scratchpad", "cache")),
     "double_buffer": Entry("bool", True, label="double buffer", help="Half the level is filled while the other half is used."),
     "multicast": Entry("float", 1.0, "", "multicast", "Cores served by one read of this level.", 1, 64),
+    "cores": Entry("int", None, "", "cores a cluster", "Cores that share one instance of a level of a cluster (a die's L2).", 1, 512),
     "energy": _quantity("J/B", "energy", "Of a byte that this level gives or takes, the way to its user included.", 1e-13, 1e-9),
 }
 RUNTIME: Mapping[str, Entry] = {
@@ -166,6 +179,14 @@ POWER: Mapping[str, Entry] = {
     ),
     "vector_energy": Entry("table", {}, "J/FLOP", "Vector energy", "The same of an operation of the vector unit.", 1e-14, 1e-10),
 }
+FALLBACK: Mapping[str, Entry] = {
+    "operators": Entry(
+        "texts", (), label="Operators that fall back", help="Kinds, dtypes, or kind:dtype that run on the card's control processors."
+    ),
+    "rate": _quantity("FLOP/s", "Fallback rate", "Operations a second of an operator on the control processors.", 1e8, 1e12, REQUIRED),
+    "bandwidth": _quantity("B/s", "Fallback bandwidth", "At which the control processors reach the operands.", 1e8, 1e12, REQUIRED),
+    "launch": _quantity("s", "Fallback launch", "Hand-over of an operator to the control processors and back.", 0.0, 1e-3, 5e-5, True),
+}
 LINK: Mapping[str, Entry] = {
     "bandwidth": _quantity("B/s", "bandwidth", "Bandwidth per direction.", 1e9, 2e12, REQUIRED),
     "latency": _quantity("s", "latency", "Time of one hop.", 1e-7, 5e-5, 5e-6, True),
@@ -189,9 +210,11 @@ PARTITION: Mapping[str, Entry] = {
     "aliases": Entry("texts", (), label="Names in traces", help="Default: the card's names followed by MIG and the partition's name."),
 }
 SECTIONS: Mapping[str, Mapping[str, Entry]] = {
-    "matrix": MATRIX, "vector": VECTOR, "runtime": RUNTIME, "power": POWER, "link": LINK, "host": LINK,
+    "matrix": MATRIX, "vector": VECTOR, "runtime": RUNTIME, "power": POWER, "link": LINK, "host": LINK, "fallback": FALLBACK,
 }  # fmt: skip
 """Sections with fixed keys; ``memory``, ``calibration`` and ``partitions`` are mappings of LEVEL, CALIBRATION and PARTITION by name."""
+OPTIONAL = ("link", "host", "fallback")
+"""Sections that a card may lack altogether."""
 GROUPS: Mapping[str, Mapping[str, Entry]] = {"memory": LEVEL, "calibration": CALIBRATION}
 NEEDED = ("matrix", "vector", "memory")
 

@@ -12,7 +12,7 @@ from workbench import units
 from workbench.errors import InvalidSpec, Note
 from workbench.hardware import schema
 from workbench.hardware.check import check_entry, cross_check, unknown_key
-from workbench.hardware.parts import Calibration, Field, Link, MatrixUnit, MemoryLevel, Partition, Power, Runtime, VectorUnit
+from workbench.hardware.parts import Calibration, Fallback, Field, Link, MatrixUnit, MemoryLevel, Partition, Power, Runtime, VectorUnit
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class NpuSpec:
     host: Link | None
     calibration: Mapping[str, Calibration]
     partitions: Mapping[str, Partition] = field(default_factory=dict)
+    fallback: Fallback | None = None
     notes: tuple[Note, ...] = field(default=(), compare=False)
     PARTS: ClassVar[Mapping[str, type]] = {
         "matrix": MatrixUnit,
@@ -49,6 +50,7 @@ class NpuSpec:
         "power": Power,
         "link": Link,
         "host": Link,
+        "fallback": Fallback,
     }
 
     def bandwidth(self, level: str, write: bool = False) -> float:
@@ -172,7 +174,7 @@ class NpuSpec:
     def _entry(self, path: str) -> schema.Entry:
         entry, parts = schema.entry_of(path), path.split(".")
         known = len(parts) == 1 or parts[0] not in schema.GROUPS or parts[1] in getattr(self, parts[0])
-        if entry is None or not known or (parts[0] in ("link", "host") and getattr(self, parts[0]) is None):
+        if entry is None or not known or (parts[0] in schema.OPTIONAL and getattr(self, parts[0]) is None):
             raise unknown_key(path, [f.path for f in self.fields()], f"{self.name}: {path}", "is not a field of this card")
         return entry
 

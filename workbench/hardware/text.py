@@ -95,7 +95,7 @@ class _Reader:
         parts: dict[str, Any] = {}
         for name, entries in schema.SECTIONS.items():
             given = self.items(items[name], name) if name in items else {}
-            absent = name in ("link", "host") and name not in items
+            absent = name in schema.OPTIONAL and name not in items
             parts[name] = None if absent else NpuSpec.PARTS[name](**self.section(given, entries, name))
         memory = {level: self.level(node, f"memory.{level}") for level, node in self.items(items["memory"], "memory").items()}
         if not memory:
