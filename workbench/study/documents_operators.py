@@ -25,6 +25,8 @@ class TimeDocument(Document):
     without_s: dict[str, Maybe] | None = Field(description="seconds with this part infinitely fast")
     bytes: dict[str, float] | None = Field(description="traffic by level [B]")
     flops: float | None
+    energy_j: Maybe = Field(description="idle power while it runs included; null where its work or the card's energies are not known")
+    power_w: Maybe = Field(description="energy over time")
     evidence: str | None
     measured_s: Maybe
     error: Maybe = Field(description="predicted / measured - 1")
@@ -67,6 +69,9 @@ class EstimateDocument(Document):
     buffers: list[BufferDocument]
     operators: list[TimeDocument]
     total_s: float = Field(description="of the priced rows, each as often as its count")
+    energy_j: Maybe = Field(description="of the rows whose energy is known, each as often as its count; null where none is")
+    power_w: Maybe = Field(description="their mean power")
+    flops_per_joule: Maybe = Field(description="their operations over their energy: performance per watt")
     evidence_share: dict[str, float] = Field(description="of total_s")
     accuracy: list[AccuracyDocument]
     notes: list[NoteDocument]

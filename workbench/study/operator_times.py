@@ -81,6 +81,8 @@ def price_operators(
     notes = operators.notes + ((*vendor.notes, *unmatched_notes(vendor, table)) if vendor else ())
     if unpriced:
         notes += (Note("not-priced", spec.name, unpriced, "no model of this kind or dtype on this card", "give vendor times"),)
+    if cost.energy_why[0]:
+        notes += (Note("energy", spec.name, 1, cost.energy_why[0], "state power.energy, power.vector_energy and memory.<level>.energy"),)
     if spec.weak:
         notes += (Note("weak-numbers", spec.name, len(spec.weak), f"weak in the card's description: {'; '.join(spec.weak)}"),)
     return EstimateDocument(
@@ -92,6 +94,7 @@ def price_operators(
         buffers=held,
         operators=[rows[at] for at in sorted(rows)],
         total_s=total,
+        **_energy(operators, cost),
         evidence_share={name: share / total for name, share in shares.items() if total > 0 and share > 0},
         accuracy=_accuracy(operators, cost),
         notes=note_documents(notes),
@@ -100,7 +103,7 @@ def price_operators(
 
 def _row(operators: Operators, cost: OpCost, found: Stack, u: int) -> TimeDocument:
     table = operators.table
-    seconds, measured = float(cost.seconds[u, 0]), float(table.measured_s[u])
+    seconds, joules, measured = float(cost.seconds[u, 0]), float(cost.energy_j[u, 0]), float(table.measured_s[u])
     modelled = cost.evidence[u] == Evidence.MODEL and math.isfinite(seconds)
     priced = math.isfinite(seconds)
     shown = modelled and not np.isnan(found.share[u]).any()
@@ -120,6 +123,8 @@ def _row(operators: Operators, cost: OpCost, found: Stack, u: int) -> TimeDocume
         without_s=dict(zip(FASTER, found.without_s[u].tolist(), strict=True)) if modelled else None,
         bytes=dict(zip(LEVELS, cost.level_bytes[u, 0].tolist(), strict=True)) if modelled else None,
         flops=float(table.flops[u]),
+        energy_j=joules,
+        power_w=joules / seconds if seconds > 0 else None,
         evidence=Evidence(cost.evidence[u]).name.lower() if priced else None,
         measured_s=measured,
         error=seconds / measured - 1.0 if priced and measured > 0 else None,
@@ -149,6 +154,16 @@ def _buffers(operators: Operators, spec: NpuSpec, tile: Tile | None) -> list[Buf
                 )
             )
     return out
+
+
+def _energy(operators: Operators, cost: OpCost) -> dict[str, float | None]:
+    """Return energy [J], mean power [W] and operations a joule of the rows whose energy is known."""
+    table = operators.table
+    known = np.isfinite(cost.energy_j[:, 0])
+    joules, seconds, work = (float((array * table.count)[known].sum()) for array in (cost.energy_j[:, 0], cost.seconds[:, 0], table.flops))
+    if not joules > 0:
+        return dict.fromkeys(("energy_j", "power_w", "flops_per_joule"))
+    return {"energy_j": joules, "power_w": joules / seconds, "flops_per_joule": work / joules}
 
 
 def _accuracy(operators: Operators, cost: OpCost) -> list[AccuracyDocument]:

@@ -20,6 +20,10 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
     """Yield an estimate for a person: the longest operators, errors where measured, what was left out."""
     rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "nothing"
     yield Text(f"{document.file} on {document.npu}: {seconds(document.total_s)} in {len(document.operators)} rows; rests on {rests}")
+    if document.energy_j is not None:
+        rate = units.format(document.flops_per_joule or 0.0, "FLOP", 3)
+        mean, energy = units.format(document.power_w or 0.0, "W", 3), units.format(document.energy_j, "J", 3)
+        yield Text(f"energy {energy}, mean power {mean}, {rate} a joule")
     if document.buffers:
         table = _table(f"tile {document.tile}", "dtype", "buffer", "holds", "used", "of", "copies")
         for held in document.buffers:
