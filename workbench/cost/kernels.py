@@ -1,13 +1,23 @@
-"""Compiled code of the room: systolic cycles and the search over tiles of a matrix product.
+"""Compiled code of the room: systolic cycles, the time of one tiling of a matrix product, and the search over tilings.
 
-Sources: systolic cycles after Samajdar et al., SCALE-Sim (arXiv 1811.02883); tiles, waves and re-reads after
+Sources: systolic cycles and buffer accesses after Samajdar et al., SCALE-Sim (arXiv 1811.02883); tiles, waves and re-reads after
 Zhang et al., LLMCompass (ISCA 2024), and Parashar et al., Timeloop (ISPASS 2019); stalls between issue and data after
 Huang et al., GPUMech (MICRO 2014): a core has only its staging memory full of bytes in flight (Little's law).
+
+`times` holds every term of a product. The search knows nothing of them but that none falls when one of its arguments after ``job``
+grows: a term may change without a change below it. Both are written without branches (but on ``job``, which do not vary) so that
+loops over tiles compile to vector instructions; `Job` keeps rates as seconds a byte, for a division costs as much as ten products.
+
+The search is exact over every tile of whole quanta that fits and every split of K: of the sizes that cut an axis into as many tiles
+only the smallest counts, for it does least, and a tile's splits are priced only where a bound over all of them undercuts the best.
+(An axis longer than `WHOLE` quanta is thinned: its sizes grow by a few per cent.)
 """
 
 from __future__ import annotations
 
+# long: functions that call each other compiled lie in one file
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -18,13 +28,109 @@ OS, WS, IS, CUBE = 0, 1, 2, 3
 (
     CORES, CLOCK, MACS, ROWS, COLS, ARRAYS, FLOW, QM, QN, QK, ACCUMULATOR, STAGING, BUFFER_A, BUFFER_B, PORT, CAST, STEP,
     LATENCY_SHARED, LATENCY_MEMORY, RATE_SHARED, RATE_WRITE, RATE_MEMORY, SHARED, SPLIT, STATIC, ETA_COMPUTE, ETA_MEMORY, LAUNCH,
-    IS_VECTOR, STEP_WIDTH, SIZE,
-) = range(31)  # fmt: skip
+    IS_VECTOR, STEP_WIDTH, DEPTH, PORT_A, PORT_B, PORT_SUM, IN_FLIGHT, SINGLE, MIDDLE,
+) = range(37)  # fmt: skip
 """Columns of the packed card, see `workbench.cost.pack`."""
+MIDDLE_COUNT, MIDDLE_SIZE, MIDDLES = 1, 4, 2
+"""From MIDDLE on: capacity, instances (0: no such level), rate of all, multicast of the levels between cores and the shared one."""
+SIZE = MIDDLE + MIDDLES * MIDDLE_SIZE
 
 SPLIT_LATENCY = 20.0  # shared-level latencies that a split of K adds (write, meet, read, add); chosen on A100, H200, L40S bf16 products
 STEP_K = 64.0  # products of K a software-pipelined step covers, unless a fixed tile says otherwise
 MOST_SPLIT = 64.0
+WAVES = 4.0  # waves of cores up to which K is split
+UNBOUND = 1e30  # a rate nobody stated
+WHOLE = 2048.0  # quanta along an axis up to which every size is tried
+THIN = 100.0  # beyond, sizes grow by log(quanta) / THIN
+TILES = 128 * 128 + 40  # most tiles tried; no multiple of a page, so that parts of the scratch array do not share lines of a cache
+FAST = {"nnan", "nsz", "contract"}  # no division becomes a product: counts are rounded up
+
+
+class Level(NamedTuple):
+    """A level between the cores and the outermost memory, as a job sees it."""
+
+    read: float  # [s/B] of all instances together
+    cast: float  # 1 / cores served by a read
+    count: float  # instances
+    wave: float  # 1 / tiles a side that the cores of an instance work on at once
+    fit_m: float  # panels its capacity makes of m and n, 0 where both operands fit
+    fit_n: float
+
+
+class Job(NamedTuple):
+    """A product on a card: all that does not depend on the tiling. Rates are kept as seconds a byte or a multiply-add."""
+
+    batch: float
+    m: float
+    n: float
+    k: float
+    a: float  # bytes an element
+    b: float
+    c: float
+    width: float  # of sums
+    all_a: float  # distinct bytes
+    all_b: float
+    all_c: float
+    cores: float
+    static: float
+    most: float  # splits
+    flow: float
+    rows: float
+    cols: float
+    depth: float
+    fold: float  # [s] a cycle of a systolic core, 0 for a cube
+    mac: float
+    port: float
+    port_a: float
+    port_b: float
+    port_sum: float
+    feeds: float  # 1: a rate of the array's own buffers is stated
+    write: float
+    memory: float
+    fixed: float  # [s] launch and latency
+    parting: float  # [s] a split adds
+    stall: float  # [s] waited a byte of staging
+    least_stall: float  # [s] waited a product of K
+    step: float  # [s] a step
+    qk: float
+    step_k: float
+    single: float  # 1: load and compute of a core do not overlap
+    outer_read: float  # 0: found in the shared level
+    outer_write: float
+    shared: Level
+    middles: float
+    inner: Level
+    outer: Level
+
+
+class Times(NamedTuple):
+    """One tiling: busy seconds of what overlaps, seconds of what does not, and traffic [B]."""
+
+    compute: float
+    port: float
+    shared: float
+    memory: float
+    stall: float
+    serial: float
+    local_bytes: float
+    shared_bytes: float
+    memory_bytes: float
+    inner_bytes: float
+    outer_bytes: float
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
+def fold_cycles(flow, rows, cols, m, n, k, whole):
+    """`systolic_cycles` of a product that is not empty; not ``whole``: the part that a split of K divides, at the least."""
+    down = m if flow == 0 else k
+    across = m if flow == 2 else n
+    along = k if flow == 0 else (m if flow == 1 else n)
+    fill = cols - 2.0 + (rows if flow == 0 else 2.0 * rows)
+    folds = np.ceil(down / rows)
+    if not whole:
+        folds = folds if flow == 0 else down / rows
+        fill = 0.0 if flow == 0 else fill
+    return folds * np.ceil(across / cols) * (fill + along) - 1.0
 
 
 @njit(cache=True, nogil=True)
@@ -34,100 +140,130 @@ def systolic_cycles(flow, rows, cols, m, n, k):
     folds (rows + cols + K - 2) - 1 for output stationary, folds (2 rows + cols + M - 2) - 1 for weight and input
     stationary, with folds = ceil(M/R) ceil(N/C), ceil(K/R) ceil(N/C), ceil(K/R) ceil(M/C) [cycles]. Source: SCALE-Sim.
     """
-    if m <= 0 or n <= 0 or k <= 0:
-        return 0.0
-    if flow == 0:
-        return math.ceil(m / rows) * math.ceil(n / cols) * (rows + cols + k - 2.0) - 1.0
-    if flow == 1:
-        return math.ceil(k / rows) * math.ceil(n / cols) * (2.0 * rows + cols + m - 2.0) - 1.0
-    return math.ceil(k / rows) * math.ceil(m / cols) * (2.0 * rows + cols + n - 2.0) - 1.0
+    return 0.0 if m <= 0 or n <= 0 or k <= 0 else fold_cycles(flow, rows, cols, m, n, k, True)
 
 
-@njit(cache=True, nogil=True)
-def tile_cycles(card, tm, tn, ks):
-    """Cycles of one tile on one core at full rate; ``ks`` is already padded to the quantum."""
-    if card[FLOW] == 3:
-        return tm * tn * ks / card[MACS]
-    arrays = card[ARRAYS]
-    scale = card[MACS] / (card[ROWS] * card[COLS] * arrays)  # a dtype's rate
-    cycles = systolic_cycles(card[FLOW], card[ROWS], card[COLS], tm, tn, ks) / (arrays * scale)
-    return max(cycles, tm * tn * ks / card[MACS])
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
+def feeds(job, tm, tn, ks):
+    """Bytes a tile moves between the array and its buffers of A, of B and of sums [B].
 
-
-@njit(cache=True, nogil=True)
-def memory_bytes(card, tm, tn, m, n, k, operand, total, resident, written):
-    """Traffic with the outermost memory [B]: compulsory bytes, and re-reads from the raster panel that fits the shared level.
-
-    One operand is kept by panels in the shared level while the other streams past it: it is read again for every panel.
+    An operand passes once for every block of the other that the array works on, the stationary one once. Sums are read and
+    written once for every step of a cube, every fold of K on a systolic array, and stay in an output stationary one. Source: SCALE-Sim.
     """
-    if resident:
-        return 0.0
-    wave = math.sqrt(card[CORES])
-    read = total[0] + total[1]
-    if read > card[SHARED]:
-        wide = max(tn * wave, math.floor(card[SHARED] / (k * operand[1])))
-        tall = max(tm * wave, math.floor(card[SHARED] / (k * operand[0])))
-        read = min(total[0] * math.ceil(n / wide) + total[1], total[0] + total[1] * math.ceil(m / tall))
-    return read + (0.0 if written else total[2])
+    flow = job.flow
+    a = tm * (1.0 if flow == 2 else np.ceil(tn / job.cols))
+    b = tn * (1.0 if flow == 1 else np.ceil(tm / (job.cols if flow == 2 else job.rows)))
+    passes = 1.0 if flow == 0 else (2.0 * np.ceil(ks / job.depth) if flow == 3 else 2.0 * np.ceil(ks / job.rows) - 1.0)
+    return a * job.a * ks, b * job.b * ks, tm * tn * job.width * passes
 
 
-@njit(cache=True, nogil=True)
-def evaluate(card, shape, operand, total, resident, written, tm, tn, split, part, bytes_):
-    """Seconds of one tiling; fills ``part`` (compute, port, shared, memory, stalls, overhead) [s] and ``bytes_`` per level [B].
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
+def reads(job, level, regions, tall, wide):
+    """Bytes of A and B that the instances of a level fetch from outside [B].
 
-    ``shape`` is batch, m, n, k; ``operand`` the bytes an element of A, B, C; ``total`` their distinct bytes.
-    The resources overlap, but not perfectly: their times join as a fourth-power norm, which is never below the largest.
+    The results are divided among ``regions`` instances in squares. In each, one operand is kept by panels, at least as wide as
+    what its cores work on at once, while the other streams past: it is read again for every panel.
     """
-    batch, m, n, k = shape[0], shape[1], shape[2], shape[3]
-    ks = math.ceil(k / split / card[QK]) * card[QK]
-    units = batch * math.ceil(m / tm) * math.ceil(n / tn) * split
-    per = max(1.0, units / card[CORES])
-    if card[STATIC] > 0.0:
-        per = math.ceil(units / card[CORES])
-    fresh = (tm * operand[0] + tn * operand[1]) * ks
-    width = max(4.0, operand[2])  # sums are kept in 4 bytes, wider where results are
-    partial = width if split > 1.0 else operand[2]
-    latency = card[LATENCY_SHARED] + (0.0 if resident else card[LATENCY_MEMORY])
-    part[0] = per * tile_cycles(card, tm, tn, ks) / (card[CLOCK] * card[ETA_COMPUTE])
-    part[1] = per * fresh / card[PORT]
-    bytes_[0] = units * fresh
-    sums = 2.0 * width * split * batch * m * n if split > 1.0 else 0.0
-    bytes_[1] = units * fresh / card[CAST] + total[2] + sums
-    part[2] = (bytes_[1] - total[2]) / card[RATE_SHARED] + total[2] / card[RATE_WRITE]
-    bytes_[2] = memory_bytes(card, tm, tn, m, n, k, operand, total, resident, written)
-    part[3] = bytes_[2] / (card[RATE_MEMORY] * card[ETA_MEMORY])
-    part[4] = per * max(fresh * latency / card[STAGING], math.ceil(ks / card[STEP_WIDTH]) * card[STEP] / card[CLOCK])
-    part[5] = card[LAUNCH] + latency + tm * tn * partial / card[PORT]
-    if split > 1.0:
-        part[5] += SPLIT_LATENCY * card[LATENCY_SHARED]
-    most = max(max(part[0], part[1]), max(max(part[2], part[3]), part[4]))
-    if most == 0.0:
-        return part[5]
-    square = 0.0
-    for i in range(5):
-        ratio = (part[i] / most) ** 2
-        square += ratio * ratio
-    return part[5] + most * math.sqrt(math.sqrt(square))
+    share = 1.0 / np.sqrt(regions)
+    again_a = np.ceil(share * max(1.0, min(wide * level.wave, level.fit_n)))
+    again_b = np.ceil(share * max(1.0, min(tall * level.wave, level.fit_m)))
+    return min(job.all_a * again_a + job.all_b, job.all_a + job.all_b * again_b) / share
 
 
-@njit(cache=True, nogil=True)
-def tile_sizes(quantum, extent, out):
-    """Fill ``out`` with candidates, the quantum times 1, 2, 3, 4, 6, 8, ... up to the first that covers ``extent``; return how many."""
-    count = 0
-    size = quantum
-    while count < out.shape[0]:
-        out[count] = size
-        count += 1
-        if size >= extent:
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
+def times(job, tm, tn, tall, wide, per, ks, units, split, most, whole):
+    """Every term of a tiling; none may fall when an argument after ``job`` grows (``most`` aside), for `bound` calls it too.
+
+    ``tall`` x ``wide`` tiles of ``tm`` x ``tn`` results are cut along K in ``split`` (a bound: up to ``most``) parts of ``ks``
+    products: ``units`` in all, ``per`` on the busiest core. Not ``whole``: nothing of K is rounded up.
+    """
+    side = tm * job.a + tn * job.b
+    share = per * ks
+    compute = share * tm * tn * job.mac
+    if job.fold > 0.0:
+        compute = max(compute, per * fold_cycles(job.flow, job.rows, job.cols, tm, tn, ks, whole) * job.fold)
+    port = share * side * job.port
+    if job.feeds > 0.0:
+        a, b, sums = feeds(job, tm, tn, ks)
+        port = max(port, per * max(a * job.port_a, max(b * job.port_b, sums * job.port_sum)))
+    fetched = local = units * ks * side
+    shared = inner = outer = 0.0
+    if job.middles > 0.0:
+        inner = fetched * job.inner.cast
+        regions = max(1.0, min(job.inner.count / (job.batch * most), tall * wide))
+        fetched = min(inner, reads(job, job.inner, regions, tall, wide))
+        shared = inner * job.inner.read
+    if job.middles > 1.0:
+        outer = fetched * job.outer.cast
+        regions = max(1.0, min(job.outer.count / (job.batch * most), tall * wide))
+        fetched = min(outer, reads(job, job.outer, regions, tall, wide))
+        shared = max(shared, outer * job.outer.read)
+    parted = 1.0 if split > 1.0 else 0.0
+    fetched = fetched * job.shared.cast + parted * split * (2.0 * job.width * job.batch * job.m * job.n)
+    shared = max(shared, fetched * job.shared.read + job.all_c * job.write)
+    outside = reads(job, job.shared, 1.0, tall, wide) * job.outer_read + job.all_c * job.outer_write
+    rounds = ks / job.step_k
+    stall = max(share * max(side * job.stall, job.least_stall), per * (np.ceil(rounds) if whole else rounds) * job.step)
+    drain = tm * tn * (job.width if split > 1.0 else job.c) * job.port
+    serial = job.fixed + drain + parted * job.parting + job.single * compute
+    return Times(compute, port, shared, outside * job.memory, stall, serial, local, fetched + job.all_c, outside, inner, outer)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
+def power(job, t):
+    """Fourth power of the seconds of what overlaps: imperfectly, as a fourth-power norm, never below the longest [s^4]."""
+    compute = t.compute * t.compute * (1.0 - job.single)
+    port, shared, memory, stall = t.port * t.port, t.shared * t.shared, t.memory * t.memory, t.stall * t.stall
+    return compute * compute + port * port + shared * shared + memory * memory + stall * stall
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
+def evaluate(job, tm, tn, tall, wide, split):
+    """`Times` of a tiling; ``tall`` and ``wide`` are the tiles along m and n."""
+    units = job.batch * tall * wide * split
+    even = units / job.cores
+    per = max(1.0, even + job.static * (np.ceil(even) - even))
+    ks = np.ceil(job.k / (split * job.qk)) * job.qk
+    return times(job, tm, tn, tall, wide, per, ks, units, split, split, True)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
+def bound(job, tm, tn, tall, wide, most):
+    """`Times` that no split of 2 to ``most`` undercuts: an even share, at least of the most split tile, and the sums of two parts."""
+    units = job.batch * tall * wide * most
+    return times(job, tm, tn, tall, wide, max(1.0, units / job.cores), job.k / most, units, 2.0, most, False)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def seconds_of(job, t):
+    """Seconds of a tiling: what does not overlap, and the norm of what does."""
+    return t.serial + math.sqrt(math.sqrt(power(job, t)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def axis(quantum, extent, limit, room, at):
+    """Write sizes up to ``limit`` (at least one quantum) and, TILES further, tiles along an axis; return where they end.
+
+    The smallest size for each count of tiles.
+    """
+    whole = np.ceil(extent / quantum)
+    top = max(1.0, np.floor(limit / quantum))
+    growth = 1.0 if whole <= WHOLE else 1.0 + math.log(whole) / THIN
+    middle = np.floor(math.sqrt(whole))
+    size = 1.0
+    while size <= min(middle, top):
+        room[at], room[TILES + at] = size * quantum, np.ceil(whole / size)
+        at += 1
+        size = max(size + 1.0, np.ceil(size * growth))
+    count = np.ceil(whole / middle) - 1.0
+    while count >= 1.0:
+        size = np.ceil(whole / count)
+        if size > top:
             break
-        power = 2.0 ** math.floor(math.log2(size / quantum) + 1e-9) * quantum
-        if size > power:
-            size = 2.0 * power
-        elif power >= 2.0 * quantum:
-            size = 1.5 * power
-        else:
-            size = 2.0 * power
-    return count
+        room[at], room[TILES + at] = size * quantum, count
+        at += 1
+        count = min(count - 1.0, np.floor(count / growth))
+    return at
 
 
 @njit(cache=True, nogil=True)
@@ -136,94 +272,123 @@ def feasible(card, operand, tm, tn):
     step = card[QK]
     return (
         tm * tn * max(4.0, operand[2]) <= card[ACCUMULATOR]
-        and (tm * operand[0] + tn * operand[1]) * step * 2.0 <= card[STAGING]
+        and (tm * operand[0] + tn * operand[1]) * step * (2.0 - card[SINGLE]) <= card[STAGING]
         and tm * operand[0] * step <= card[BUFFER_A]
         and tn * operand[1] * step <= card[BUFFER_B]
     )
 
 
-@njit(cache=True, nogil=True)
-def lower_bound(card, shape, operand, total, resident, written, tm, tn):
-    """Seconds no split of this tile can undercut; prunes the search.
-
-    Unsplit, a core works through whole tiles; split, at best an even share of all of them, and pays the meeting of the parts.
-    """
-    tiles = shape[0] * math.ceil(shape[1] / tm) * math.ceil(shape[2] / tn)
-    even = math.ceil(tiles / card[CORES]) if card[STATIC] > 0.0 else max(1.0, tiles / card[CORES])
-    whole = bound_of_share(card, shape, operand, total, resident, written, tm, tn, tiles, shape[3] * even, 0.0)
-    if card[SPLIT] == 0.0 or shape[3] < 2.0 * STEP_K:
-        return whole
-    most = min(MOST_SPLIT, shape[3] / STEP_K)
-    share = max(tiles / card[CORES], 1.0 / most) * shape[3]
-    sums = 4.0 * max(4.0, operand[2]) * shape[0] * shape[1] * shape[2]
-    split = bound_of_share(card, shape, operand, total, resident, written, tm, tn, tiles, share, sums)
-    return min(whole, split + SPLIT_LATENCY * card[LATENCY_SHARED])
-
-
-@njit(cache=True, nogil=True)
-def bound_of_share(card, shape, operand, total, resident, written, tm, tn, tiles, share, sums):
-    """Seconds when the busiest core does ``share`` products of K a tile element [1] and ``sums`` bytes of partial sums move [B]."""
-    latency = card[LATENCY_SHARED] + (0.0 if resident else card[LATENCY_MEMORY])
-    fresh = share * (tm * operand[0] + tn * operand[1])
-    moved = tiles * shape[3] * (tm * operand[0] + tn * operand[1]) / card[CAST] + sums
-    compute = share * tm * tn / (card[MACS] * card[CLOCK] * card[ETA_COMPUTE])
-    port = fresh / card[PORT]
-    shared = moved / card[RATE_SHARED] + total[2] / card[RATE_WRITE]
-    memory = 0.0 if resident else total[0] + total[1] + (0.0 if written else total[2])
-    memory /= card[RATE_MEMORY] * card[ETA_MEMORY]
-    stall = max(fresh * latency / card[STAGING], share / card[STEP_WIDTH] * card[STEP] / card[CLOCK])
-    power = compute * compute * compute * compute + port * port * port * port + shared * shared * shared * shared
-    power += memory * memory * memory * memory + stall * stall * stall * stall
-    return card[LAUNCH] + latency + tm * tn * operand[2] / card[PORT] + math.sqrt(math.sqrt(power))
-
-
-@njit(cache=True, nogil=True)
-def search(card, shape, operand, total, resident, written, choice, part, bytes_):
-    """Seconds of the best feasible tiling; fills ``choice`` (tm, tn, split), its parts and bytes. The smallest tile is always allowed."""
-    tall = np.empty(24)
-    wide = np.empty(24)
-    rows = tile_sizes(card[QM], shape[1], tall)
-    cols = tile_sizes(card[QN], shape[2], wide)
-    trial_part = np.empty(6)
-    trial_bytes = np.empty(3)
-    bounds = np.empty(rows * cols)
-    for i in range(rows):
+@njit(cache=True, nogil=True, error_model="numpy")
+def tiles(card, job, room):
+    """Write feasible tiles (tm, tn, tiles along m, along n at 0, 1, 2, 3 TILES); return how many. The smallest is always among them."""
+    step = card[STAGING] / (card[QK] * (2.0 - card[SINGLE]))
+    tall = min(min(card[ACCUMULATOR] / (job.width * card[QN]), (step - card[QN] * job.b) / job.a), card[BUFFER_A] / (card[QK] * job.a))
+    wide = min(min(card[ACCUMULATOR] / (job.width * card[QM]), (step - card[QM] * job.a) / job.b), card[BUFFER_B] / (card[QK] * job.b))
+    first, second = 4 * TILES, 6 * TILES
+    rows = axis(card[QM], job.m, tall, room, first)
+    cols = axis(card[QN], job.n, wide, room, second) - second
+    found = 0
+    for i in range(first, rows):
+        tm, count = room[i], room[TILES + i]
+        most = min(card[ACCUMULATOR] / (job.width * tm), (step - tm * job.a) / job.b)
+        while cols > 1 and room[second + cols - 1] > most:
+            cols -= 1
         for j in range(cols):
-            fits = i + j == 0 or feasible(card, operand, tall[i], wide[j])
-            bounds[i * cols + j] = lower_bound(card, shape, operand, total, resident, written, tall[i], wide[j]) if fits else math.inf
+            room[found + j], room[TILES + found + j] = tm, room[second + j]
+            room[2 * TILES + found + j], room[3 * TILES + found + j] = count, room[second + TILES + j]
+        found += cols
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def search(card, job, room, choice):
+    """Fill ``choice`` (tm, tn, split) with the fastest feasible tiling; ``room`` [9 * TILES] is scratch."""
+    found = tiles(card, job, room)
+    for p in range(found):
+        tm, tn, tall, wide = room[p], room[TILES + p], room[2 * TILES + p], room[3 * TILES + p]
+        t = evaluate(job, tm, tn, tall, wide, 1.0)
+        room[4 * TILES + p], room[5 * TILES + p] = power(job, t), t.serial
+        most = min(job.most, np.floor(WAVES * job.cores / (job.batch * tall * wide)))
+        t = bound(job, tm, tn, tall, wide, max(2.0, most))
+        room[6 * TILES + p], room[7 * TILES + p] = power(job, t), t.serial
+        room[8 * TILES + p] = most
     best = math.inf
-    while True:  # tiles in the order of their bounds, until no bound undercuts the best time
-        at = np.argmin(bounds)
-        if bounds[at] >= best:
-            return best
-        bounds[at] = math.inf
-        tm, tn = tall[at // cols], wide[at % cols]
-        tiles = shape[0] * math.ceil(shape[1] / tm) * math.ceil(shape[2] / tn)
-        split = 1.0
-        while True:
-            t = evaluate(card, shape, operand, total, resident, written, tm, tn, split, trial_part, trial_bytes)
-            if t < best:
-                best = t
-                choice[0], choice[1], choice[2] = tm, tn, split
-                part[:] = trial_part
-                bytes_[:] = trial_bytes
-            split *= 2.0
-            if card[SPLIT] == 0.0 or split > MOST_SPLIT or shape[3] / split < STEP_K or tiles * split > 4.0 * card[CORES]:
-                break
+    for p in range(found - 1, -1, -1):
+        best = least(room, p, best, choice, room[p], room[TILES + p], 1.0)
+    for p in range(found - 1, -1, -1):
+        left = best - room[7 * TILES + p]
+        if left <= 0.0 or room[6 * TILES + p] >= left * left * left * left or room[8 * TILES + p] < 2.0:
+            continue
+        tm, tn, tall, wide = room[p], room[TILES + p], room[2 * TILES + p], room[3 * TILES + p]
+        splits = int(room[8 * TILES + p]) - 1
+        for i in range(splits):
+            t = evaluate(job, tm, tn, tall, wide, 2.0 + i)
+            room[4 * TILES + i], room[5 * TILES + i] = power(job, t), t.serial
+        for i in range(splits):
+            best = least(room, i, best, choice, tm, tn, 2.0 + i)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def least(room, p, best, choice, tm, tn, split):
+    """Return the lesser of ``best`` [s] and the tiling whose power and serial seconds lie at 4 and 5; keep which."""
+    left = best - room[5 * TILES + p]
+    power = room[4 * TILES + p]
+    if left <= 0.0 or power >= left * left * left * left:
+        return best
+    choice[0], choice[1], choice[2] = tm, tn, split
+    return room[5 * TILES + p] + math.sqrt(math.sqrt(power))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def level_of(shape, operand, total, size, count, rate, cast, cores):
+    """`Level` of ``count`` instances that share ``size`` each [B]; ``cores`` of each work on one block of tiles."""
+    every = total[0] + total[1] <= size
+    m = 0.0 if every else shape[1] / max(1.0, np.floor(size / (shape[3] * operand[0])))
+    n = 0.0 if every else shape[2] / max(1.0, np.floor(size / (shape[3] * operand[1])))
+    return Level(1.0 / rate, 1.0 / cast, count, 1.0 / math.sqrt(cores), m, n)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def prepare(card, shape, operand, total, resident, written):
+    """Return the `Job` of a product on a card; ``resident``: all its operands lie in the shared level, ``written``: its results stay."""
+    k, width = shape[3], max(4.0, operand[2])
+    most = max(1.0, min(MOST_SPLIT, np.floor(k / STEP_K))) if card[SPLIT] > 0.0 else 1.0
+    latency = card[LATENCY_SHARED] + (0.0 if resident else card[LATENCY_MEMORY])
+    cycle = 1.0 / (card[CLOCK] * card[ETA_COMPUTE])
+    fold = 0.0 if card[FLOW] == 3 else cycle * card[ROWS] * card[COLS] / card[MACS]
+    feeds = 1.0 if min(card[PORT_A], min(card[PORT_B], card[PORT_SUM])) < UNBOUND else 0.0
+    outer_read = 0.0 if resident else 1.0
+    outer_write = 0.0 if resident or written else 1.0
+    stalled = latency / card[IN_FLIGHT] if card[IN_FLIGHT] > 0.0 else 0.0
+    shared = level_of(shape, operand, total, card[SHARED], 1.0, card[RATE_SHARED], card[CAST], card[CORES])
+    one, two = card[MIDDLE:], card[MIDDLE + MIDDLE_SIZE :]
+    middles = (1.0 if one[MIDDLE_COUNT] > 0.0 else 0.0) + (1.0 if two[MIDDLE_COUNT] > 0.0 else 0.0)
+    inner, outer = shared, shared
+    if middles > 0.0:
+        inner = level_of(shape, operand, total, one[0], one[1], one[2], one[3], card[CORES] / one[1])
+    if middles > 1.0:
+        outer = level_of(shape, operand, total, two[0], two[1], two[2], two[3], card[CORES] / two[1])
+    return Job(
+        shape[0], shape[1], shape[2], k, operand[0], operand[1], operand[2], width, total[0], total[1], total[2],
+        card[CORES], card[STATIC], most, card[FLOW], card[ROWS], card[COLS], card[DEPTH], fold, cycle / card[MACS],
+        1.0 / card[PORT], 1.0 / card[PORT_A], 1.0 / card[PORT_B], 1.0 / card[PORT_SUM], feeds,
+        1.0 / card[RATE_WRITE], 1.0 / (card[RATE_MEMORY] * card[ETA_MEMORY]), card[LAUNCH] + latency,
+        SPLIT_LATENCY * card[LATENCY_SHARED], latency / card[STAGING], stalled, card[STEP] / card[CLOCK], card[QK], card[STEP_WIDTH],
+        card[SINGLE], outer_read, outer_write, shared, middles, inner, outer,
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
-def idle_seconds(card, shape, seconds, chosen, part):
-    """Seconds of a tiling in which cores stand without a tile: of what each core does for itself, the part that waves leave empty."""
-    units = shape[0] * math.ceil(shape[1] / chosen[0]) * math.ceil(shape[2] / chosen[1]) * chosen[2]
-    even = units / card[CORES]
-    per = math.ceil(even) if card[STATIC] > 0.0 else max(1.0, even)
-    own = part[0] ** 4 + part[1] ** 4 + part[4] ** 4
-    every = own + part[2] ** 4 + part[3] ** 4
-    return (seconds - part[5]) * own / every * (1.0 - even / per) if every > 0.0 else 0.0
+def idle_seconds(job, body, t, units):
+    """Seconds in which cores stand without a tile: of what each core does for itself, the part that waves leave empty."""
+    even = units / job.cores
+    per = math.ceil(even) if job.static > 0.0 else max(1.0, even)
+    own = t.compute**4 + t.port**4 + t.stall**4
+    every = own + t.shared**4 + t.memory**4
+    return body * own / every * (1.0 - even / per) if every > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, resource, level, detail, choice):
     """Price U products on S cards.
 
@@ -232,28 +397,34 @@ def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, reso
     ``fixed`` [3] a tile and split to use instead of searching (0: search). Fills seconds [U, S], resource [U, S, 8] (by Bound),
     level [U, S, LEVELS], detail [U, S, 3] (launch, fill, idle cores) [s] and choice [U, S, 3]. A product without elements costs nothing.
     """
-    part = np.empty(6)
-    bytes_ = np.empty(3)
+    room = np.empty(9 * TILES)
     for u in range(shape.shape[0]):
+        if shape[u].min() <= 0.0:
+            continue
         for s in range(cards.shape[0]):
             card = cards[s, column[u]]
-            if shape[u, 0] <= 0.0 or shape[u, 1] <= 0.0 or shape[u, 2] <= 0.0 or shape[u, 3] <= 0.0:
-                continue
-            room = card[SHARED]
-            resident = (total[u, 0] + total[u, 1] + total[u, 2]) * copies[u, 0] <= room
-            written = total[u, 2] * copies[u, 1] <= room
+            resident = (total[u, 0] + total[u, 1] + total[u, 2]) * copies[u, 0] <= card[SHARED]
+            job = prepare(card, shape[u], operand[u], total[u], resident, total[u, 2] * copies[u, 1] <= card[SHARED])
             if fixed[0] > 0.0:
                 choice[u, s] = fixed
-                t = evaluate(card, shape[u], operand[u], total[u], resident, written, fixed[0], fixed[1], fixed[2], part, bytes_)
             else:
-                t = search(card, shape[u], operand[u], total[u], resident, written, choice[u, s], part, bytes_)
-            seconds[u, s] = t
-            resource[u, s, 2 if card[IS_VECTOR] > 0.0 else 1] = part[0]
-            resource[u, s, 3] = part[1]
-            resource[u, s, 4] = part[2]
-            resource[u, s, 5] = part[3]
-            resource[u, s, 6] = part[4] + part[5]
-            level[u, s, :3] = bytes_
-            detail[u, s, 0] = card[LAUNCH]
-            detail[u, s, 1] = part[5] - card[LAUNCH]
-            detail[u, s, 2] = idle_seconds(card, shape[u], t, choice[u, s], part)
+                search(card, job, room, choice[u, s])
+            tm, tn, split = choice[u, s]
+            record(card, job, tm, tn, split, seconds[u, s : s + 1], resource[u, s], level[u, s], detail[u, s])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def record(card, job, tm, tn, split, seconds, resource, level, detail):
+    """Fill what `tile_rows` returns of one product on one card."""
+    tall, wide = np.ceil(job.m / tm), np.ceil(job.n / tn)
+    t = evaluate(job, tm, tn, tall, wide, split)
+    seconds[0] = seconds_of(job, t)
+    serial = t.serial - job.single * t.compute
+    resource[2 if card[IS_VECTOR] > 0.0 else 1] = t.compute
+    resource[3], resource[4], resource[5], resource[6] = t.port, t.shared, t.memory, t.stall + serial
+    units = job.batch * tall * wide * split
+    a, b, sums = feeds(job, tm, tn, np.ceil(job.k / (split * job.qk)) * job.qk)
+    level[0], level[1], level[2] = t.local_bytes, t.shared_bytes, t.memory_bytes
+    level[3], level[4], level[5], level[6] = units * a, units * b, units * sums, t.inner_bytes
+    detail[0], detail[1] = card[LAUNCH], serial - card[LAUNCH]
+    detail[2] = idle_seconds(job, seconds[0] - serial, t, units)

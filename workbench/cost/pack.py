@@ -9,8 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.cost import kernels
+from workbench.cost.pack_matrix import SHARED_EFFICIENCY, check_smallest, common_columns, dtype_columns, levels, shared_rate
+from workbench.cost.pack_matrix import room as room_of
+from workbench.cost.pack_vector import Side, vector_side
 from workbench.hardware.spec import NpuSpec
-from workbench.operators.table import Dtype
+from workbench.operators.table import ITEMSIZE, Dtype
 
 SUBSTITUTES: dict[str, tuple[str, ...]] = {
     "tf32": ("tf32", "fp32"),
@@ -30,10 +33,6 @@ DEFAULT_COMPUTE = 0.80  # assumed for a card without a fit; fits on A100, H200, 
 DEFAULT_MEMORY = 0.80
 STREAM_MEMORY = 0.85  # sustained share of the outermost bandwidth when streaming (elementwise rows of A100, V100, P100, T4: 0.78-0.95)
 WARPS = 64.0  # warps that share a GPU core's registers
-SHARED_EFFICIENCY = 0.6  # sustained over theoretical shared-level bandwidth; chosen on A100, H200 and L40S bf16 products
-SHARED_USABLE = 0.8  # part of the shared level that holds operands
-STEP_CYCLES = 200.0  # cycles of one software-pipelined step of a dot-product array; chosen on the same products
-UNLIMITED = 1e30
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,7 @@ class Cards:
     norm_room: np.ndarray  # [S] the same for norms, which GPU kernels read twice whatever the row
     host_rate: np.ndarray  # [S] [B/s], nan where not described
     host_latency: np.ndarray  # [S] [s]
+    side: Side  # [S] the rest of the vector side
 
     @property
     def mac_rate(self) -> np.ndarray:
@@ -75,6 +75,11 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
     Returns
     -------
     Cards
+
+    Raises
+    ------
+    InvalidSpec
+        A level too small for a single tile, see `check_smallest`, or more levels than products are priced through.
     """
     size = (len(specs), len(dtypes))
     matrix = np.zeros((*size, kernels.SIZE))
@@ -89,7 +94,9 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
             name = resolve(spec, dtype)
             names.append(name)
             scalars = calibration(spec, name or dtype)
-            matrix[s, d] = _column(spec, name, common, scalars)
+            matrix[s, d] = dtype_columns(spec, name, common, scalars)
+            if name:
+                check_smallest(spec, name, ITEMSIZE[Dtype[dtype.upper()]], matrix[s, d])
             vector[s, d] = vector_rate(spec, dtype)
             memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * min(1.0, scalars[1] * STREAM_MEMORY / DEFAULT_MEMORY)
             launch[s, d] = scalars[2]
@@ -97,7 +104,15 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
     kept = ("cores", "shared_rate", "softmax_rate", "special_rate", "latency", "row_room", "norm_room", "host_rate", "host_latency")
     rest_by_name = dict(zip(kept, per_card, strict=True))
     return Cards(
-        tuple(specs), tuple(dtypes), tuple(runs_as), matrix=matrix, vector_rate=vector, memory_rate=memory, launch=launch, **rest_by_name
+        tuple(specs),
+        tuple(dtypes),
+        tuple(runs_as),
+        matrix=matrix,
+        vector_rate=vector,
+        memory_rate=memory,
+        launch=launch,
+        side=vector_side(specs, SHARED_EFFICIENCY),
+        **rest_by_name,
     )
 
 
@@ -134,65 +149,16 @@ def calibration(spec: NpuSpec, dtype: str) -> tuple[float, float, float, float]:
     return DEFAULT_COMPUTE, DEFAULT_MEMORY, spec.runtime.launch_overhead, math.nan
 
 
-def levels(spec: NpuSpec) -> tuple[str | None, str | None, str]:
-    """Return the names of the staging level of a core, the shared level (None: the outermost serves cores directly) and the outermost."""
-    names = list(spec.memory)
-    chip = [name for name in names if spec.memory[name].scope == "chip"]
-    local = [name for name in names if spec.memory[name].scope != "chip" and name != spec.vector.buffer]
-    staging = spec.matrix.staging or (local[-1] if local else None)
-    return staging, (chip[-2] if len(chip) > 1 else None), names[-1]
-
-
-def _room(spec: NpuSpec, level: str | None, halve: bool = True) -> float:
-    if level is None:
-        return UNLIMITED
-    memory = spec.memory[level]
-    return memory.size / 2.0 if halve and memory.double_buffer else memory.size
-
-
 def _common(spec: NpuSpec) -> tuple[np.ndarray, tuple[float, ...]]:
     """Return the dtype-independent columns and what `Cards` keeps a card, in the order of its fields."""
-    staging, shared, outer = levels(spec)
-    matrix, card = spec.matrix, np.zeros(kernels.SIZE)
-    shared_rate = min(spec.bandwidth(shared) * SHARED_EFFICIENCY, UNLIMITED) if shared else spec.bandwidth(outer)
-    write_rate = min(spec.bandwidth(shared, True) * SHARED_EFFICIENCY, UNLIMITED) if shared else spec.bandwidth(outer)
-    flow = {"os": kernels.OS, "ws": kernels.WS, "is": kernels.IS}.get(matrix.dataflow, kernels.CUBE)
-    quantum = matrix.tile_quantum or (matrix.rows, matrix.cols, matrix.depth)
-    latency = spec.memory[shared].latency if shared else 0.0
-    card[:21] = (
-        spec.cores, spec.power.sustained_clock or spec.clock, 0.0, matrix.rows, matrix.cols, matrix.arrays_per_core, flow, *quantum,
-        _room(spec, matrix.accumulator or staging), _room(spec, staging, False),
-        _room(spec, matrix.operand_a), _room(spec, matrix.operand_b),
-        min(spec.bandwidth(staging), UNLIMITED) if staging else UNLIMITED, spec.memory[shared].multicast if shared else 1.0,
-        STEP_CYCLES if matrix.dataflow == "dot" else spec.runtime.issue, latency, spec.memory[outer].latency,
-        shared_rate, write_rate,
-    )  # fmt: skip
-    card[kernels.RATE_MEMORY] = spec.bandwidth(outer)
-    card[kernels.SHARED] = spec.memory[shared].size * SHARED_USABLE if shared else 0.0
-    card[kernels.SPLIT] = spec.runtime.split_k
-    card[kernels.STATIC] = spec.runtime.partition == "static"
+    card, staging, outer = common_columns(spec), levels(spec)[0], levels(spec)[2]
     host = spec.host
     special = spec.vector.special * spec.cores * spec.clock
-    room = spec.memory[spec.vector.buffer].size if spec.vector.buffer else _room(spec, staging, False)
+    room = spec.memory[spec.vector.buffer].size if spec.vector.buffer else room_of(spec, staging, False)
     norm_room = room
-    if matrix.dataflow == "dot":  # a row is held by one warp: its share of the registers
+    if spec.matrix.dataflow == "dot":  # a row is held by one warp: its share of the registers
         room, norm_room = room / WARPS, 0.0
     return card, (
-        spec.cores, shared_rate, vector_rate(spec, "fp32"), special, latency + spec.memory[outer].latency, room, norm_room,
+        spec.cores, shared_rate(spec), vector_rate(spec, "fp32"), special, card[kernels.LATENCY_SHARED] + spec.memory[outer].latency, room, norm_room,
         host.bandwidth if host else math.nan, host.latency if host else 0.0,
     )  # fmt: skip
-
-
-def _column(spec: NpuSpec, name: str, common: np.ndarray, scalars: tuple[float, float, float, float]) -> np.ndarray:
-    card = common.copy()
-    card[kernels.ETA_COMPUTE], card[kernels.ETA_MEMORY], card[kernels.LAUNCH] = scalars[:3]
-    rate = spec.matrix.rate.get(name)
-    if rate is not None:
-        card[kernels.MACS] = spec.matrix.macs_per_cycle * rate
-    else:  # multiply-adds on the vector unit, in blocks of registers
-        card[kernels.MACS] = spec.vector.lanes * spec.vector.rate.get(name, 1.0)
-        card[kernels.IS_VECTOR], card[kernels.FLOW] = 1.0, kernels.CUBE
-        card[kernels.QM], card[kernels.QN], card[kernels.QK] = 16.0, 16.0, 1.0
-        card[kernels.BUFFER_A] = card[kernels.BUFFER_B] = UNLIMITED
-    card[kernels.STEP_WIDTH] = max(kernels.STEP_K, card[kernels.QK])
-    return card

@@ -21,7 +21,8 @@ import numpy as np
 from workbench.cost import kernels_power
 from workbench.cost.cost import LEVELS
 from workbench.cost.matrix import Priced
-from workbench.cost.pack import Cards, levels
+from workbench.cost.pack import Cards
+from workbench.cost.pack_matrix import levels
 from workbench.hardware.spec import NpuSpec
 
 PJ = 1e-12

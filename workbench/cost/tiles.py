@@ -9,7 +9,8 @@ import numpy as np
 
 from workbench import units
 from workbench.cost import kernels
-from workbench.cost.pack import Cards, levels, pack
+from workbench.cost.pack import Cards, pack
+from workbench.cost.pack_matrix import levels
 from workbench.errors import InvalidSpec
 from workbench.hardware.spec import NpuSpec
 

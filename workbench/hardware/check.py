@@ -215,7 +215,9 @@ def _instances(spec: NpuSpec, level: str, where: Callable[[str], str]) -> int:
         )
     if (memory.cores or 1) > spec.cores:
         raise InvalidSpec(
-            where(f"memory.{level}.cores"), f"{memory.cores} cores share one {level}, but the card has {spec.cores}", "give the cores of one"
+            where(f"memory.{level}.cores"),
+            f"{memory.cores} cores share one {level}, but the card has {spec.cores}",
+            "give the cores of one",
         )
     return -(-spec.cores // (memory.cores or 1))
 

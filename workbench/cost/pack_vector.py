@@ -1,0 +1,86 @@
+"""The vector side of a packed card, and what of a card is special: separate cores, operand layout, operators that fall back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.hardware.spec import NpuSpec
+
+GROUP_LANES = 32.0  # lanes of a SIMT core that go through a program together (a warp)
+GROUPS = 64.0  # such groups that share a core's registers; 32 on T4, 48 on A10 and L40S, which has not been worth a field
+WORD = 16.0  # widest access of one lane [B]
+SIMT_SECTOR, DMA_BURST = 64.0, 512.0
+"""Bytes an access to outer memory moves at least: two 32-byte sectors of a GPU; the burst below which a DMA engine wastes
+bandwidth (Huawei, Ascend C best practices: transfers aligned to 512 bytes; TPU tiles of 8 x 128 words are longer still)."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Arrays [S] of S cards.
+
+    ``simt``: lanes are threads with their own addresses (GPU), not one wide word fed by a DMA engine; ``lanes`` a core;
+    ``flight`` bytes a core has on the way at once [B]; ``shared`` size of the shared level [B]; ``granule`` least bytes of an
+    access outside [B]. ``exchange`` sustained bandwidth [B/s] and ``exchange_latency`` [s] of the level where separate matrix and
+    vector cores meet, nan where they share a core. ``converts``: products want another layout of their operands, in blocks of
+    ``block`` [S, 3] (m, n, k). ``fallback_*``: control processors; nan where operators do not fall back.
+    """
+
+    simt: np.ndarray
+    lanes: np.ndarray
+    flight: np.ndarray
+    shared: np.ndarray
+    granule: np.ndarray
+    exchange: np.ndarray
+    exchange_latency: np.ndarray
+    converts: np.ndarray
+    block: np.ndarray
+    fallback_rate: np.ndarray
+    fallback_bandwidth: np.ndarray
+    fallback_launch: np.ndarray
+
+
+def vector_side(specs: Sequence[NpuSpec], efficiency: float) -> Side:
+    """Pack the vector side of cards.
+
+    Parameters
+    ----------
+    specs : sequence of NpuSpec, length S
+    efficiency : float
+        Sustained over theoretical bandwidth of levels inside the chip.
+
+    Returns
+    -------
+    Side
+    """
+    rows = [_row(spec, efficiency) for spec in specs]
+    columns = np.array(rows, dtype=np.float64).reshape(len(specs), 14).T
+    simt, lanes, flight, shared, granule, exchange, wait, converts = columns[:8]
+    return Side(simt > 0, lanes, flight, shared, granule, exchange, wait, converts > 0, columns[8:11].T, *columns[11:])
+
+
+def _row(spec: NpuSpec, efficiency: float) -> tuple[float, ...]:
+    simt = spec.matrix.dataflow == "dot"
+    chip = [name for name in spec.memory if spec.memory[name].scope == "chip"]
+    shared = spec.memory[chip[-2]].size if len(chip) > 1 else 0.0
+    meet = spec.vector.exchange
+    back = spec.fallback
+    quantum = spec.matrix.tile_quantum or (spec.matrix.rows, spec.matrix.cols, spec.matrix.depth)
+    return (
+        float(simt), spec.vector.lanes, GROUPS * GROUP_LANES * WORD if simt else _staging(spec), shared,
+        SIMT_SECTOR if simt else DMA_BURST,
+        spec.bandwidth(meet) * efficiency if meet else math.nan, spec.memory[meet].latency if meet else math.nan,
+        float(spec.matrix.layout is not None), *quantum,
+        *((back.rate, back.bandwidth, back.launch) if back and back.operators else (math.nan,) * 3),
+    )  # fmt: skip
+
+
+def _staging(spec: NpuSpec) -> float:
+    """Return what a core fills while it works on the rest [B]: half of the vector unit's buffer, else of the innermost level."""
+    core = [name for name, level in spec.memory.items() if level.scope != "chip"]
+    name = spec.vector.buffer or (core[-1] if core else list(spec.memory)[-1])
+    level = spec.memory[name]
+    return level.size / 2.0 if level.double_buffer else level.size
