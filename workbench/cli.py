@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from workbench import __version__
+from workbench.cli_counters import counters
 from workbench.cli_operators import calibrate, estimate
 from workbench.cli_output import WIDTH, pairs, show, writable
 from workbench.errors import WorkbenchError
@@ -249,7 +250,7 @@ def warmup() -> None:
 @cli.command()
 @click.argument("name")
 def schema(name: str) -> None:
-    """Print the JSON schema of a --json output: inspect, predict, sweep, check, estimate or calibrate."""
+    """Print the JSON schema of a --json output: inspect, predict, sweep, check, estimate, calibrate or counters."""
     from workbench.study.documents import schema as published
 
     click.echo(json.dumps(published(name), indent=2))
@@ -287,6 +288,7 @@ def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Seque
 
 cli.add_command(estimate)
 cli.add_command(calibrate)
+cli.add_command(counters)
 
 if __name__ == "__main__":
     main()

@@ -97,7 +97,7 @@ class Sheet:
         return replace(self, rows=tuple(self.rows[row] for row in rows), line=tuple(self.line[row] for row in rows))
 
 
-def read_sheet(path: str | os.PathLike[str], expected: Collection[str] = ()) -> Sheet:
+def read_sheet(path: str | os.PathLike[str], expected: Collection[str] = (), units_row: bool = True) -> Sheet:
     """Read a table; of a workbook the first sheet that looks like one.
 
     Parameters
@@ -106,6 +106,8 @@ def read_sheet(path: str | os.PathLike[str], expected: Collection[str] = ()) -> 
         CSV or TSV, Excel, Parquet.
     expected : collection of str
         Names that a header may have beside those the project knows (what a column map names).
+    units_row : bool
+        Whether a row of units below the header belongs to it.
 
     Returns
     -------
@@ -118,7 +120,7 @@ def read_sheet(path: str | os.PathLike[str], expected: Collection[str] = ()) -> 
     InvalidSpec
         An empty table, or a row with more or fewer cells than the header.
     """
-    found = read_sheets(path, expected)
+    found = read_sheets(path, expected, units_row)
     best = max(found, key=lambda sheet: _score(sheet.header, expected) >= 2)
     others = [sheet.path for sheet in found if sheet is not best]
     if not others:
@@ -128,7 +130,7 @@ def read_sheet(path: str | os.PathLike[str], expected: Collection[str] = ()) -> 
     return replace(best, notes=(*best.notes, note))
 
 
-def read_sheets(path: str | os.PathLike[str], expected: Collection[str] = ()) -> list[Sheet]:
+def read_sheets(path: str | os.PathLike[str], expected: Collection[str] = (), units_row: bool = True) -> list[Sheet]:
     """Read every table of a file, see `read_sheet`; sheets of a workbook without rows are left out.
 
     Parameters
@@ -137,6 +139,8 @@ def read_sheets(path: str | os.PathLike[str], expected: Collection[str] = ()) ->
         CSV or TSV, Excel, Parquet.
     expected : collection of str
         Further names that a header may have.
+    units_row : bool
+        As in `read_sheet`.
 
     Raises
     ------
@@ -149,7 +153,7 @@ def read_sheets(path: str | os.PathLike[str], expected: Collection[str] = ()) ->
     if not pages:
         raise InvalidSpec(f"{name}:1", "an empty table", "add a header such as op,dtype,M,N,K and rows")
     digest = hashlib.sha256(raw).hexdigest()[:16]
-    return [_sheet(page, expected, digest) for page in pages]
+    return [_sheet(page, expected, digest, units_row) for page in pages]
 
 
 def _score(cells: Collection[str], expected: Collection[str]) -> int:
@@ -157,7 +161,7 @@ def _score(cells: Collection[str], expected: Collection[str]) -> int:
     return sum(headings.known(cell) or cell.strip().lower() in wanted for cell in cells if cell.strip())
 
 
-def _sheet(page: Page, expected: Collection[str], digest: str) -> Sheet:
+def _sheet(page: Page, expected: Collection[str], digest: str, units_row: bool) -> Sheet:
     rows = page.rows
     scores = [_score(cells, expected) for _, cells in rows[:MOST_ABOVE]]
     at = scores.index(max(scores)) if max(scores) >= 2 else _widest(rows)
@@ -167,7 +171,7 @@ def _sheet(page: Page, expected: Collection[str], digest: str) -> Sheet:
         header = header[:-1]
     titles = tuple(": ".join(dict.fromkeys(cell.strip() for cell in cells if cell.strip())) for _, cells in rows[:at])
     body = rows[at + 1 :]
-    if body and _is_units(body[0][1], header):
+    if units_row and body and _is_units(body[0][1], header):
         units = [cell.strip().strip("[]()\uff08\uff09") for cell in body[0][1]]
         header = tuple(
             f"{name} [{unit}]" if unit.lower() in UNITS and not headings.time_unit(name) else name

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from workbench.errors import Refused
 from workbench.study.document import Document, Maybe, NoteDocument, finite, to_json
+from workbench.study.documents_counters import CountersDocument
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument
 
 __all__ = ["Document", "Maybe", "NoteDocument", "finite", "to_json"]
@@ -222,6 +223,7 @@ SCHEMAS: dict[str, type[Document]] = {
     "check": CheckDocument,
     "estimate": EstimateDocument,
     "calibrate": CalibrationDocument,
+    "counters": CountersDocument,
 }
 
 

@@ -71,8 +71,8 @@ def read_operators(
     Refused
         No row gives an operator, or the default dtype is unknown.
     """
-    sheet = from_profile(read_sheet(path).where_equal(where or {}).renamed(columns or {}))
-    return _operators(sheet, dtype, needs_time)
+    sheet = from_profile(read_sheet(path, tuple(columns or ())).where_equal(where or {}).renamed(columns or {}))
+    return operators_of(sheet, dtype, needs_time)
 
 
 def list_operators(rows: Sequence[Mapping[str, object]], dtype: str | None = None) -> Operators:
@@ -97,10 +97,11 @@ def list_operators(rows: Sequence[Mapping[str, object]], dtype: str | None = Non
     header = tuple(dict.fromkeys(name for row in rows for name in row))
     cells = tuple(tuple("" if row.get(name) is None else str(row[name]) for name in header) for row in rows)
     digest = hashlib.sha256(repr((header, cells)).encode()).hexdigest()[:16]
-    return _operators(Sheet("rows", header, 0, cells, tuple(range(1, len(rows) + 1)), (), digest), dtype, False)
+    return operators_of(Sheet("rows", header, 0, cells, tuple(range(1, len(rows) + 1)), (), digest), dtype)
 
 
-def _operators(sheet: Sheet, dtype: str | None, needs_time: bool) -> Operators:
+def operators_of(sheet: Sheet, dtype: str | None = None, needs_time: bool = False) -> Operators:
+    """Make operators from the rows of a sheet; parameters and errors as `read_operators`."""
     default = element_type(dtype) if dtype else (Dtype.UNKNOWN, "")
     if default is None:
         raise InvalidSpec(f"dtype {dtype!r}", "unknown dtype", "use fp32, fp16, bf16 ...")
@@ -125,7 +126,7 @@ def _operators(sheet: Sheet, dtype: str | None, needs_time: bool) -> Operators:
 
 
 def _notes(sheet: Sheet, unused: tuple[str, ...], rows: list[Listed], left: list[LeftOut], losses: Counter[str]) -> tuple[Note, ...]:
-    notes = []
+    notes = list(sheet.notes)
     for why, count in Counter(row.why for row in left).most_common(8):
         lines = ", ".join(str(sheet.line[row.row]) for row in left if row.why == why)
         short = lines if len(lines) < 60 else f"{lines[:56].rpartition(',')[0]} ..."
