@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 
 import panel as pn
@@ -37,6 +38,11 @@ def headline(prediction: Prediction, dark: bool) -> str:
     if overlaps(prediction.measured_step_s, prediction.measured_period_s) or overlaps(prediction.step_time_s, prediction.period_s):
         before, after = prediction.measured_period_s, prediction.period_s
         numbers.append(("Steps overlap: one every", quantity(after, "s"), f"{quantity(before, 's')} measured · {ratio(before, after)}"))
+    joules, watts = float(prediction.energy.joules[0]), float(prediction.energy.watts[0])
+    if math.isfinite(joules):
+        numbers.append(
+            ("Energy a step", quantity(joules, "J"), f"{quantity(watts, 'W')} mean{' · estimated' if prediction.energy.why[0] else ''}")
+        )
     cells = "".join(
         f'<div class="c n"><div class="k">{word}</div><div class="v" data-value="{word}">{escape(value)}</div>'
         f'<div class="s">{escape(sub)}</div></div>'

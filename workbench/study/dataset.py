@@ -30,6 +30,8 @@ class Cells:
     step_time: np.ndarray  # float64 [C] [s]
     low: np.ndarray  # float64 [C] [s]
     high: np.ndarray  # float64 [C] [s]
+    energy: np.ndarray  # float64 [C] [J]
+    flops_per_joule: np.ndarray  # float64 [C] [FLOP/J]
     step_times: np.ndarray  # float64 [C, S] [s]
     bound_share: np.ndarray  # float64 [C, len(Bound)] [1]
     evidence_share: np.ndarray  # float64 [C, len(Evidence)] [1]
@@ -47,7 +49,9 @@ class Cells:
             return np.full((count, *more), np.nan)
 
         shares = blank(len(Bound)), blank(len(Evidence))
-        return cls(shape, steps, blank(), blank(), blank(), blank(len(steps)), *shares, blank(parts), np.zeros(count, dtype=np.int32))
+        times, energies = (blank(), blank(), blank()), (blank(), blank())
+        reason = np.zeros(count, dtype=np.int32)
+        return cls(shape, steps, *times, *energies, blank(len(steps)), *shares, blank(parts), reason)
 
     @property
     def size(self) -> int:
@@ -61,7 +65,8 @@ class Cells:
             self._codes[text] = len(self.reasons)
             self.reasons.append(text)
         self.reason[cell] = self._codes[text]
-        for values in (self.step_time, self.low, self.high, self.step_times, self.bound_share, self.evidence_share, self.parts):
+        shares = (self.bound_share, self.evidence_share)
+        for values in (self.step_time, self.low, self.high, self.energy, self.flops_per_joule, self.step_times, *shares, self.parts):
             values[cell] = np.nan
 
 
@@ -89,6 +94,8 @@ def to_dataset(space: Space, cells: Cells, base_step_s: float, notes: Sequence[N
         "step_time_low": (dims, laid(cells.low), seconds("lower end of the 80 % interval")),
         "step_time_high": (dims, laid(cells.high), seconds("upper end of the 80 % interval")),
         "throughput": (dims, laid(rate), {"units": "1/s", "long_name": "steps per second"}),
+        "energy": (dims, laid(cells.energy), {"units": "J", "long_name": "energy of a step"}),
+        "flops_per_joule": (dims, laid(cells.flops_per_joule), {"units": "FLOP/J", "long_name": "operations over energy of a step"}),
         "speed_up": (dims, laid(ahead), {**one, "long_name": "base step time over step time"}),
         "bound_share": ((*dims, "bound"), laid(cells.bound_share), {**one, "long_name": "share of operator time by bound"}),
         "evidence_share": ((*dims, "evidence"), laid(cells.evidence_share), {**one, "long_name": "share of operator time by evidence"}),

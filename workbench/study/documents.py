@@ -127,6 +127,7 @@ class OperatorDocument(Document):
     measured_total_s: float
     predicted_total_s: float
     share: float = Field(description="of the predicted operator time")
+    energy_j: Maybe
     bound: str
     evidence: str
     why: str
@@ -142,6 +143,16 @@ class LagDocument(Document):
     kind: str
     critical: bool
     cause: str
+
+
+class EnergyDocument(Document):
+    """Energy of a step, mean of the steps that count; null where the card's energies are not known."""
+
+    joules: Maybe
+    watts: Maybe = Field(description="mean power over the step")
+    flops_per_joule: Maybe = Field(description="operations of the step's operators over its energy: performance per watt")
+    assumed: float = Field(description="share of device time of unknown activity, taken to draw as much as the rest")
+    why: str = Field(description="what of the card's energies is estimated or missing; empty: all are stated")
 
 
 class PredictionDocument(Document):
@@ -162,6 +173,7 @@ class PredictionDocument(Document):
     digest: str
     steps: list[StepDocument]
     account: AccountsDocument
+    energy: EnergyDocument
     evidence_share: dict[str, float]
     bound_share: dict[str, float]
     coverage: CoverageDocument | None = Field(description="null when nothing is priced: no card and no vendor times")
@@ -198,6 +210,8 @@ class SweepDocument(Document):
     step_time_low_s: list[Maybe]
     step_time_high_s: list[Maybe]
     speed_up: list[Maybe]
+    energy_j: list[Maybe] = Field(description="of a step")
+    flops_per_joule: list[Maybe]
     valid: list[bool]
     invalid: dict[str, int] = Field(description="number of cells by reason")
     out: str | None

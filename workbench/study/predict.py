@@ -10,6 +10,7 @@ from workbench.errors import Refused
 from workbench.hardware.npu import NpuSpec, detect
 from workbench.replay.account import account
 from workbench.replay.replay import replay, step_times
+from workbench.study.energy import energy_of_steps
 from workbench.study.notes import prediction_notes
 from workbench.study.prediction import Prediction
 from workbench.study.price import at_bounds, price, price_recorded
@@ -61,6 +62,7 @@ def predict(scenario: Scenario) -> Prediction:
         measured_step_s=float(np.median(graph.measured_step_s[kept])),
         interval_s=(min(low, step), max(high, step)),
         evidence_share=evidence_shares(graph, pricing.cost, node_s),
+        energy=energy_of_steps(scenario, pricing, np.array([step]), [scenario.npu]),
         notes=(),
     )
     return replace(prediction, notes=prediction_notes(prediction))

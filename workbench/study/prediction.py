@@ -13,6 +13,7 @@ from workbench.graph.graph import Graph
 from workbench.graph.lags import unexplained_share
 from workbench.operators.table import OpTable
 from workbench.replay.timeline import Account, Timeline
+from workbench.study.energy import StepEnergy
 from workbench.study.scenario import Scenario
 from workbench.study.steps import kept_steps, period
 
@@ -26,7 +27,7 @@ class Prediction:
     from that of every operator, all at their low or high ends together, and of the host
     where the candidate is not the recording's card; lags are taken as recorded.
     ``evidence_share`` maps evidence names to their share of predicted device time. ``op_seconds`` is the
-    predicted mean seconds of one execution of each row of ``table``.
+    predicted mean seconds of one execution of each row of ``table``. ``energy`` is that of a step (see `workbench.study.energy`).
     """
 
     scenario: Scenario = field(repr=False)
@@ -42,6 +43,7 @@ class Prediction:
     measured_step_s: float
     interval_s: tuple[float, float]
     evidence_share: dict[str, float]
+    energy: StepEnergy  # of a step, one cell
     notes: tuple[Note, ...] = field(repr=False)
 
     @property

@@ -47,9 +47,10 @@ class Pricing:
         """Return the duration of every node in one cell, float64 [V] [s]."""
         return self.weight * self.value[self.row, cell]
 
-    def operator_totals(self) -> np.ndarray:
-        """Return the total predicted time of each operator over the recording, float64 [U, C] [s]."""
-        each = np.bincount(self.row, weights=self.weight, minlength=len(self.value))[:, None] * self.value
+    def operator_totals(self, nodes: np.ndarray | None = None) -> np.ndarray:
+        """Return the total predicted time of each operator over the recording, or over some nodes (bool [V]), float64 [U, C] [s]."""
+        weight = self.weight if nodes is None else np.where(nodes, self.weight, 0.0)
+        each = np.bincount(self.row, weights=weight, minlength=len(self.value))[:, None] * self.value
         totals = np.zeros(self.cost.seconds.shape)
         rows = self.owner >= 0
         np.add.at(totals, self.owner[rows], each[rows])

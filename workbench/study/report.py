@@ -21,6 +21,7 @@ from workbench.study.documents import (
     CheckDocument,
     CoverageDocument,
     Document,
+    EnergyDocument,
     Facts,
     InspectDocument,
     LagDocument,
@@ -35,6 +36,7 @@ from workbench.study.documents import (
     schema,
     to_json,
 )
+from workbench.study.energy import StepEnergy
 from workbench.study.prediction import Prediction
 from workbench.study.shares import Coverage, bound_shares, coverage, row_totals
 from workbench.study.steps import kept_steps
@@ -48,6 +50,7 @@ __all__ = [
     "CheckDocument",
     "CoverageDocument",
     "Document",
+    "EnergyDocument",
     "Facts",
     "InspectDocument",
     "LagDocument",
@@ -114,6 +117,7 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
         digest=prediction.digest,
         steps=steps,
         account=AccountsDocument(measured=_account(prediction.measured_account, kept), predicted=_account(prediction.account, kept)),
+        energy=_energy(prediction.energy),
         evidence_share=prediction.evidence_share,
         bound_share={bound.name.lower(): float(shares[bound]) for bound in Bound if shares[bound] > 0},
         coverage=None if as_measured else _coverage(found),
@@ -149,6 +153,8 @@ def sweep_document(dataset: xr.Dataset, out: str | None = None) -> SweepDocument
         step_time_low_s=flat("step_time_low"),
         step_time_high_s=flat("step_time_high"),
         speed_up=flat("speed_up"),
+        energy_j=flat("energy"),
+        flops_per_joule=flat("flops_per_joule"),
         valid=flat("valid"),
         invalid=dict(reasons(dataset)),
         out=out,
@@ -158,6 +164,11 @@ def sweep_document(dataset: xr.Dataset, out: str | None = None) -> SweepDocument
 
 def _coverage(found: Coverage) -> CoverageDocument:
     return CoverageDocument(total_s=found.total_s, shaped_s=found.shaped_s, priced_s=found.priced_s, priced_share=found.priced_share)
+
+
+def _energy(found: StepEnergy) -> EnergyDocument:
+    joules, watts, rate, assumed = (float(a[0]) for a in (found.joules, found.watts, found.flops_per_joule, found.assumed))
+    return EnergyDocument(joules=joules, watts=watts, flops_per_joule=rate, assumed=assumed, why=found.why[0])
 
 
 def _account(parts: Account, kept: np.ndarray) -> AccountDocument:

@@ -16,6 +16,7 @@ from workbench.replay.account import account
 from workbench.replay.replay import replay, step_times
 from workbench.study.compare import ACCOUNT
 from workbench.study.dataset import Cells, to_dataset
+from workbench.study.energy import energy_of_steps
 from workbench.study.predict import predict, with_source
 from workbench.study.price import Pricing, at_bounds, price, price_recorded
 from workbench.study.scenario import Scenario
@@ -63,8 +64,9 @@ def sweep(
     Dataset
         Dimensions: one an axis, plus ``bound``, ``evidence`` and ``step`` (``part`` with ``accounts``). Variables:
         step_time, step_time_low and step_time_high (80 % interval), step_times by step [s], throughput [1/s],
-        speed_up [1], bound_share and evidence_share of operator time [1], valid, reason (a code; its words are
-        ``reason_text``). Values of invalid cells are nan. A cell equals ``predict(scenario.with_(changes))``.
+        energy of a step [J] and flops_per_joule (nan where the card's energies are not known), speed_up [1], bound_share and
+        evidence_share of operator time [1], valid, reason (a code; its words are ``reason_text``). Values of invalid cells are nan.
+        A cell equals ``predict(scenario.with_(changes))``.
 
     Raises
     ------
@@ -229,6 +231,8 @@ def _fill(group: _Group, pricing: Pricing, cells: Cells) -> None:
     whole = np.where(totals.sum(axis=0) > 0, totals.sum(axis=0), np.nan)[:, None]
     cells.bound_share[where] /= whole
     cells.evidence_share[where] /= whole
+    energy = energy_of_steps(group.scenario, pricing, step, group.specs)
+    cells.energy[where], cells.flops_per_joule[where] = energy.joules, energy.flops_per_joule
     for cell in where[~np.isfinite(step)]:
         cells.refuse(int(cell), Refused("step time", "not finite", "check the card's figures"))
 

@@ -26,7 +26,7 @@ def operator_table(prediction: Prediction) -> xr.Dataset:
         Dimension ``operator`` (row of the OpTable as coordinate) with name, signature, kind, dtype, count, has_shapes,
         measured_s and predicted_s of one execution [s], low_s and high_s [s], measured_total_s and predicted_total_s
         over the recording [s], share of the predicted total [1], flops [FLOP], bytes [B] with the outermost memory,
-        intensity [FLOP/B], bound, evidence and ``why`` (one sentence).
+        intensity [FLOP/B], energy_j of one execution [J], bound, evidence and ``why`` (one sentence).
     """
     table, cost = prediction.table, prediction.cost
     measured = row_totals(prediction.graph, len(table), prediction.graph.measured_s)
@@ -49,6 +49,7 @@ def operator_table(prediction: Prediction) -> xr.Dataset:
         "flops": (table.flops, "FLOP"),
         "bytes": (moved, "B"),
         "intensity": (np.divide(table.flops, moved, out=np.zeros_like(moved), where=moved > 0), "FLOP/B"),
+        "energy_j": (cost.energy_j[:, 0], "J"),
         "bound": (_names(Bound, cost.bound[:, 0]), ""),
         "evidence": (_names(Evidence, cost.evidence), ""),
         "why": (np.array([explain(prediction, row) for row in range(len(table))], dtype=object), ""),

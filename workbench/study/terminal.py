@@ -14,7 +14,7 @@ from rich.text import Text
 from workbench import units
 from workbench.study.compare import ACCOUNT
 from workbench.study.dataset import reasons
-from workbench.study.report import CoverageDocument, InspectDocument, NoteDocument, PredictionDocument
+from workbench.study.report import CoverageDocument, EnergyDocument, InspectDocument, NoteDocument, PredictionDocument
 from workbench.study.steps import overlaps
 
 MOST_ROWS = 40
@@ -46,6 +46,8 @@ def prediction_text(path: str, document: PredictionDocument, most: int = 10) -> 
     cautions = [note for note in document.notes if note.code in CAUTIONS and not (document.anchored and note.code == "low-coverage")]
     yield from (_note(note, "caution: ", "yellow") for note in cautions)
     yield _accounts(document)
+    if document.energy.joules is not None:
+        yield Text(_energy(document.energy))
     rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "no device work"
     yield Text(f"operator time rests on: {rests}")
     if document.anchored and document.npu:
@@ -113,6 +115,15 @@ def _accounts(document: PredictionDocument) -> Table:
         table.add_row(name, *cells, _change(predicted[key] - measured[key]), end_section=part == "idle")
     table.columns[0].justify = "left"
     return table
+
+
+def _energy(found: EnergyDocument) -> str:
+    """Return energy, mean power and performance per watt of a step in one line."""
+    joules, watts, rate = (
+        units.format(value or 0.0, unit, 4) for value, unit in ((found.joules, "J"), (found.watts, "W"), (found.flops_per_joule, "FLOP"))
+    )
+    unknown = f"; {percent(found.assumed)} of the device time assumed to draw as much as the rest" if found.assumed >= KNEE else ""
+    return f"energy {joules} a step, mean power {watts}, {rate} a joule{' (estimated)' if found.why else ''}{unknown}"
 
 
 def _change(value: float) -> str:
