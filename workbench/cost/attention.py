@@ -1,7 +1,8 @@
-"""Attention as one fused kernel: tiles of queries against streamed keys and values, with online softmax.
+"""Attention as one fused kernel, forward and backward: prefill, decode with split keys, caches of another width.
 
-Sources: Dao et al., FlashAttention (NeurIPS 2022), FlashAttention-2 (arXiv 2307.08691): 128-row query tiles, one pass over
-keys and values a tile; Flash-Decoding (split keys) for few queries. Pair counts come exact with the operator's FLOPs.
+The time is that of `workbench.cost.kernels_attention`; here operators and cards become its rows. Beside the attention kernel
+an operator launches what belongs to it: the append of new keys and values to a cache (with a cast where widths differ), the
+combination of split keys, and in backward the row sums of ``o x do`` and the conversion of dQ (FlashAttention-2).
 """
 
 from __future__ import annotations
@@ -9,18 +10,18 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.cost import kernels
+from workbench.cost import kernels_attention as k
 from workbench.cost.choices import COLD, Copies
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced, empty
 from workbench.cost.pack import Cards
+from workbench.hardware.spec import NpuSpec
+from workbench.operators.attention import pairs, seen
 
-QUERY_TILE = 128.0
-VECTOR_PER_PAIR = 6.0  # scale, mask, maximum, subtract, sum, rescale: vector operations a (query, key) pair
-POWER = 4.0  # norm that joins overlapping resources, as in `kernels.evaluate`
-SERIAL = 0.5  # part of the softmax that no product hides (one tile a core at a time)
-SPLIT_KEYS = 256.0  # fewest keys a part of a split gets
-FEW_QUERIES = 16.0  # up to here keys are split among cores
-TILE_TRIPS = 8.0  # dependent trips to memory of a tile: start, queries, keys, values, ..., write (no two tiles overlap on a core)
+CAST = 0.7  # launches of a small kernel right behind another
+TRANSPOSE = 4.0  # vector operations an element of V that 8-bit products want transposed (FlashAttention-3, section 3.3)
+CONVERT = 2.0  # vector operations an element of a cache that is narrower than the products
+ROW_SUMS = 8.0  # log-sum-exp and row sum of o x do that backward reads a query [B]
 
 
 def attention(
@@ -30,8 +31,8 @@ def attention(
 
     Parameters
     ----------
-    dims : ndarray, shape (U, >= 9)
-        batch, heads, kv_heads, queries, keys, head_dim, value_dim, causal, window.
+    dims : ndarray, shape (U, >= 13)
+        As ``DIMS[Kind.ATTENTION_FORWARD]``.
     flops : ndarray, shape (U,)
         Model FLOPs as in `workbench.operators.attention`, pairs counted exactly [FLOP].
     size : ndarray, shape (U,)
@@ -49,56 +50,104 @@ def attention(
     -------
     Priced
     """
-    batch, heads, kv_heads, queries, keys, head, value, causal, window = np.maximum(dims[:, :9], 0).astype(np.float64).T[:, :, None]
-    size, width = size[:, None], np.maximum(head + value, 1.0)
-    card = {name: cards.matrix[:, column, index].T for name, index in _COLUMNS.items()}
-    few = queries <= FEW_QUERIES
-    lines = np.maximum(batch * heads * queries, 1.0)
-    pairs = np.maximum(flops[:, None] / ((4.0 if backward else 2.0) * width), 1.0)
-    visible = pairs / lines  # keys a query sees on average
-    pairs = pairs + np.where((causal > 0) & ~few, lines * np.minimum(QUERY_TILE, queries) / 2.0, 0.0)  # masked half of diagonal tiles
-    units, split, padding = _tiles(batch, heads, kv_heads, queries, keys, card)
-    waves = np.ceil(units / card["cores"])
-    tile_share = np.minimum(np.where(few, 0.0, np.minimum(QUERY_TILE, queries) * keys / pairs), 1.0)
-    share = np.maximum(waves / np.maximum(units, 1.0), tile_share)  # of the work on the busiest core; at least the longest tile
-    products = pairs * padding * (3.0 * head + 2.0 * value if backward else width)
-    matrix = products / (card["macs"] * card["clock"] * card["eta"]) * share
-    special = pairs * (1.0 / cards.special_rate + VECTOR_PER_PAIR / cards.softmax_rate) * cards.cores * share
-    seen = np.minimum(keys, np.where(window > 0, window + queries, keys))  # keys that some query of a sequence sees
-    own = (heads * queries + kv_heads * seen) * width * batch * size * (2.0 if backward else 1.0)
-    streamed = np.where(few, own, units * np.minimum(visible, seen) * width * size)
-    memory, shared = own / cards.memory_rate[:, column].T, streamed / cards.shared_rate
-    stall = waves * (streamed / np.maximum(units, 1.0) * cards.latency / card["staging"] + TILE_TRIPS * cards.latency)
-    overhead = card["launch"] + cards.latency * (1.0 + np.where(split, kernels.SPLIT_LATENCY / 2.0, 0.0))
-    parts = np.stack((matrix + SERIAL * special, special, shared, memory, stall))
     out = empty(len(flops), len(cards.specs))
-    out.resource[..., Bound.MATRIX], out.resource[..., Bound.VECTOR] = matrix, special
-    out.resource[..., Bound.SHARED], out.resource[..., Bound.MEMORY] = shared, memory
+    part = np.zeros((*out.seconds.shape, k.PARTS))
+    k.price(operators(dims, flops, size, backward, copies[0]), card_columns(cards), column.astype(np.int64), out.seconds, part)
+    matrix, vector, local = part[..., k.MATRIX], part[..., k.VECTOR], part[..., k.LOCAL]
+    core = part[..., k.CORE]
+    stall = np.maximum(core**4 - matrix**4 - vector**4 - local**4, 0.0) ** 0.25  # so that the four join to the core's time
+    out.resource[..., Bound.MATRIX], out.resource[..., Bound.VECTOR], out.resource[..., Bound.LOCAL] = matrix, vector, local
+    out.resource[..., Bound.SHARED], out.resource[..., Bound.MEMORY] = part[..., k.SHARED_TIME], part[..., k.MEMORY_TIME]
+    overhead = part[..., k.LAUNCHES] + part[..., k.FILL]
     out.resource[..., Bound.LAUNCH] = overhead + stall
-    out.level[..., 1], out.level[..., 2] = streamed, own
-    body = np.sum(parts**POWER, axis=0) ** (1.0 / POWER)
-    own = (parts[[0, 1, 4]] ** POWER).sum(axis=0) / np.maximum((parts**POWER).sum(axis=0), np.finfo(float).tiny)
-    out.detail[..., 0], out.detail[..., 1] = card["launch"], overhead - card["launch"]
-    out.detail[..., 2] = body * own * np.maximum(1.0 - 1.0 / (card["cores"] * share), 0.0)
-    out.seconds[:] = overhead + body
+    out.level[..., 1], out.level[..., 2] = part[..., k.STREAMED], part[..., k.OUTSIDE]
+    out.detail[..., 0], out.detail[..., 1] = part[..., k.LAUNCHES], part[..., k.FILL]
+    body = out.seconds - overhead
+    own = np.divide(core, body, out=np.zeros_like(core), where=body > 0.0) ** 4
+    out.detail[..., 2] = body * np.minimum(own, 1.0) * part[..., k.IDLE]
     return out
 
 
-def _tiles(
-    batch: np.ndarray, heads: np.ndarray, kv_heads: np.ndarray, queries: np.ndarray, keys: np.ndarray, card: dict[str, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return independent tiles, whether keys are split, and the factor by which ragged query tiles inflate the products."""
-    few = queries <= FEW_QUERIES
-    rows = np.where(few, queries * heads / np.maximum(kv_heads, 1.0), np.minimum(QUERY_TILE, queries))
-    rows = np.maximum(rows, 1.0)  # grouped heads share a tile when queries are few
-    whole = np.ceil(queries / QUERY_TILE)
-    tiles = np.where(few, batch * kv_heads, batch * heads * whole)
-    units = np.where(few, np.maximum(tiles, np.minimum(card["cores"], tiles * np.ceil(keys / SPLIT_KEYS))), tiles)
-    padding = np.where(queries > QUERY_TILE, whole * QUERY_TILE / np.maximum(queries, 1.0), np.ceil(rows / card["qm"]) * card["qm"] / rows)
-    return units, units > tiles, padding
+def operators(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, backward: bool, copies: float) -> np.ndarray:
+    """Return the columns `kernels_attention` reads of operators, float64 [U, ROW]; arguments as in `attention`.
+
+    Forward, a tile is a block of queries and keys stream past it; backward it is the other way round.
+    """
+    batch, heads, kv_heads, queries, keys, head, value, causal, window, bits, page, splits, portable = np.maximum(
+        dims[:, :13], 0
+    ).T.astype(np.float64)
+    heads, kv_heads, lines, width = np.maximum(heads, 1.0), np.maximum(kv_heads, 1.0), np.maximum(queries, 1.0), head + value
+    blind = (portable > 0) & (queries > 1) & (not backward)  # such kernels walk over what the window masks
+    count = flops / np.maximum((4.0 if backward else 2.0) * batch * heads * width, 1.0)
+    count = np.where(blind & (window > 0), pairs(queries, keys, causal, 0), count)
+    window = np.where(blind, 0.0, window)
+    cache = np.where(bits > 0, bits / 8.0, size)
+    masked = (lines > 1.0) & ((causal > 0) | (window > 0))
+    out = np.zeros((len(flops), k.ROW))
+    kept = batch * kv_heads * seen(queries, keys, causal, window) * width * cache + np.where(page > 0, 4.0 * batch * np.ceil(keys / np.maximum(page, 1.0)), 0.0)
+    own = batch * heads * queries * width * size
+    if backward:
+        out[:, k.GROUPS], out[:, k.PACKED], out[:, k.LINES], out[:, k.STREAM] = batch * heads, 1.0, np.maximum(keys, 1.0), queries
+        out[:, k.MEAN], out[:, k.MOST] = count / np.maximum(keys, 1.0), queries
+        out[:, k.SUM], out[:, k.FIRST], out[:, k.SECOND], out[:, k.LINE_BYTES] = width, 3.0, 2.0, width * size
+        out[:, k.STREAM_BYTES] = width * size + ROW_SUMS
+        out[:, k.TRAFFIC] = out[:, k.STREAM_BYTES] + 8.0 * head  # dQ is summed in fp32: read and written
+        out[:, k.OWN] = 2.0 * (own + kept) + batch * heads * queries * (8.0 * head + ROW_SUMS)
+        out[:, k.EXTRA] = 2.0
+    else:
+        out[:, k.GROUPS], out[:, k.PACKED], out[:, k.LINES], out[:, k.STREAM] = batch * kv_heads, heads / kv_heads, lines, keys
+        out[:, k.MEAN], out[:, k.MOST] = count / lines, np.where(masked, np.where(causal == 2, np.minimum(keys, queries), keys), count / lines)
+        out[:, k.SUM], out[:, k.FIRST], out[:, k.SECOND], out[:, k.LINE_BYTES] = value, 1.0, 1.0, head * size
+        out[:, k.STREAM_BYTES] = out[:, k.TRAFFIC] = width * cache
+        out[:, k.OWN] = own + kept
+        out[:, k.APPEND] = np.where(bits > 0, batch * kv_heads * np.minimum(queries, keys) * width * (size + cache), 0.0)
+        general = (head != 2.0 ** np.floor(np.log2(np.maximum(head, 1.0)))) | (head != value)
+        out[:, k.EXTRA] = np.where(bits > 0, 1.0 + 2.0 * CAST * ((cache != size).astype(np.float64) + general), 0.0)
+        out[:, k.FIXED] = splits
+    out[:, k.MASKED], out[:, k.WINDOW], out[:, k.PORTABLE] = masked, np.where(window < keys, window, 0.0), blind
+    out[:, k.CONVERTED] = np.where(size < 2.0, TRANSPOSE * value, 0.0) + np.where(cache != size, CONVERT * width, 0.0)
+    out[:, k.HEAD], out[:, k.VALUE], out[:, k.COPIES] = head, value, copies
+    return out
 
 
+def card_columns(cards: Cards) -> np.ndarray:
+    """Return the columns `kernels_attention` reads of cards, float64 [S, D, CARD]."""
+    out = np.zeros((*cards.matrix.shape[:2], k.CARD))
+    for mine, theirs in _COLUMNS.items():
+        out[..., mine] = cards.matrix[..., theirs]
+    whole = (cards.cores * np.array([spec.clock for spec in cards.specs]))[:, None]
+    out[..., k.SPECIAL], out[..., k.LANES] = cards.special_rate[:, None] / whole, cards.softmax_rate[:, None] / whole
+    out[..., k.ROWS] = cards.matrix[..., kernels.QM] * np.where(cards.matrix[..., kernels.FLOW] == kernels.CUBE, cards.matrix[..., kernels.ARRAYS], 1.0)
+    for s, spec in enumerate(cards.specs):
+        out[s, :, k.SUMS], out[s, :, k.SCORES] = _sums(spec)
+        out[s, :, k.ASYNC] = asynchronous(spec)
+    return out
+
+
+def asynchronous(spec: NpuSpec) -> bool:
+    """Whether the matrix unit works on its own while the core's vector unit computes: stated, else true of all but dot-product units.
+
+    Tensor cores up to Ada are driven instruction by instruction by the warps that also do the softmax; a DaVinci cube, a systolic
+    array, and Hopper's warp-group products (FlashAttention-3, section 3) run beside them.
+    """
+    stated = getattr(spec.matrix, "asynchronous", None)
+    return spec.matrix.dataflow != "dot" if stated is None else bool(stated)
+
+
+def _sums(spec: NpuSpec) -> tuple[float, float]:
+    """Return the bytes for sums, and those of the vector unit's own buffer where it is another one (0: the same)."""
+    level = spec.matrix.accumulator or spec.matrix.staging
+    if level is None:
+        return kernels_unlimited, 0.0
+    own = spec.vector.buffer if spec.vector.buffer not in (None, level) else None
+    return spec.memory[level].size, spec.memory[own].size if own else 0.0
+
+
+kernels_unlimited = 1e30
 _COLUMNS = {
-    "cores": kernels.CORES, "clock": kernels.CLOCK, "macs": kernels.MACS, "qm": kernels.QM,
-    "eta": kernels.ETA_COMPUTE, "staging": kernels.STAGING, "launch": kernels.LAUNCH,
+    k.CORES: kernels.CORES, k.CLOCK: kernels.CLOCK, k.MACS: kernels.MACS, k.COMPUTE: kernels.ETA_COMPUTE, k.MEMORY: kernels.ETA_MEMORY,
+    k.LAUNCH: kernels.LAUNCH, k.PORT: kernels.PORT, k.STAGING: kernels.STAGING, k.RATE_SHARED: kernels.RATE_SHARED,
+    k.RATE_MEMORY: kernels.RATE_MEMORY, k.LATENCY_SHARED: kernels.LATENCY_SHARED, k.LATENCY_MEMORY: kernels.LATENCY_MEMORY,
+    k.SHARED: kernels.SHARED, k.STEP: kernels.STEP, k.SPLIT: kernels.SPLIT,
+    k.QUANTUM_K: kernels.QK, k.QUANTUM_N: kernels.QN,
 }  # fmt: skip

@@ -23,6 +23,7 @@ class MatrixUnit:
     staging: str | None
     peak: Mapping[str, float]
     layout: str | None = None
+    asynchronous: bool | None = None
 
     @property
     def macs_per_cycle(self) -> int:
@@ -39,6 +40,7 @@ class VectorUnit:
     special: float
     buffer: str | None
     exchange: str | None = None
+    contexts: int | None = None
 
 
 @dataclass(frozen=True)

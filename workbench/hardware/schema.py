@@ -100,6 +100,12 @@ MATRIX: Mapping[str, Entry] = {
     "operand_a": Entry("level", None, label="A buffer", help="Level that feeds the array with A."),
     "operand_b": Entry("level", None, label="B buffer", help="Level that feeds the array with B."),
     "staging": Entry("level", None, label="Staging", help="Core-local level in which operand tiles are (double-)buffered."),
+    "asynchronous": Entry(
+        "bool",
+        None,
+        label="Asynchronous",
+        help="Products run on their own while the core's vector unit works (attention hides its softmax). Default: all but dot.",
+    ),
     "layout": Entry(
         "choice",
         None,
@@ -123,6 +129,9 @@ VECTOR: Mapping[str, Entry] = {
         "float", 1.0, "", "Special functions", "exp, tanh, rsqrt ... a cycle and core. Limits attention and softmax when low.", 1, 1024
     ),
     "buffer": Entry("level", None, label="Vector buffer", help="Level a row must fit in to be read once."),
+    "contexts": _count(
+        "Contexts", "Groups of lanes (warps) a core of threads keeps going; they hide each other's waiting. Default: 64.", 8, 128, None
+    ),
     "exchange": Entry(
         "level", None, label="Exchange", help="Level through which matrix and vector cores hand tiles over; none: they share buffers."
     ),

@@ -61,6 +61,28 @@ def pairs(queries: ArrayLike, keys: ArrayLike, causal: ArrayLike = FULL, window:
     return upper - lower
 
 
+def seen(queries: ArrayLike, keys: ArrayLike, causal: ArrayLike = FULL, window: ArrayLike = 0) -> np.ndarray:
+    """Count the keys that at least one query sees: what a kernel must read of keys and values.
+
+    Parameters
+    ----------
+    queries, keys, causal, window : array_like of int
+        As in `pairs`.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, of one sequence: from the first key of the first query that sees any to the last of the last.
+    """
+    q, k, mode, w = np.broadcast_arrays(*(np.asarray(a, dtype=np.int64) for a in (queries, keys, causal, window)))
+    offset = np.where(mode == TOP_LEFT, 0, k - q)
+    ahead = np.where(mode == FULL, np.where(w > 0, (w - 1) // 2, k + q), 0)
+    behind = np.where(w > 0, np.where(mode == FULL, w // 2, w - 1), k + q)
+    first = np.clip(offset - behind, 0, k)
+    last = np.clip(q - 1 + offset + ahead + 1, 0, k)
+    return np.where(q > 0, np.maximum(last - first, 0), 0)
+
+
 def executed_pairs(queries: ArrayLike, keys: ArrayLike, causal: ArrayLike = FULL, window: ArrayLike = 0, tile: int = 128) -> np.ndarray:
     """Count the pairs a tiled kernel computes: all pairs of ``tile`` x ``tile`` tiles that keep at least one pair.
 
@@ -144,6 +166,8 @@ def attention(
     window: ArrayLike,
     size: ArrayLike,
     backward: bool = False,
+    kv_bits: ArrayLike = 0,
+    page: ArrayLike = 0,
 ) -> Work:
     """Fused attention: model FLOPs, and each operand once.
 
@@ -155,9 +179,21 @@ def attention(
         Bytes an element [B]; the fp32 log-sum-exp is counted with 4 B a query and head.
     backward : bool
         Reads q, k, v, o, do and writes dq, dk, dv.
+    kv_bits : array_like
+        Width of a cache's elements [bit]: the new keys and values (as many as queries) are read once more and written to it;
+        0: no cache.
+    page : array_like
+        Tokens of a page of the cache: one index of 4 B a page is read; 0: none.
     """
     flops = model_flops(batch, heads, pairs(queries, keys, causal, window), head_dim, value_dim, backward)
-    b, h, g, s, t, d, v, e = _float(batch, heads, kv_heads, queries, keys, head_dim, value_dim, size)
-    q, o, kv, lse = b * h * s * d * e, b * h * s * v * e, b * g * t * (d + v) * e, b * h * s * 4.0
-    read, written = (q + kv + 2.0 * o + lse, q + kv) if backward else (q + kv, o + lse)
+    b, h, g, s, t, d, v, e, bits, leaf = _float(batch, heads, kv_heads, queries, keys, head_dim, value_dim, size, kv_bits, page)
+    cache = np.where(bits > 0, bits / 8.0, e)
+    q, o, lse = b * h * s * d * e, b * h * s * v * e, b * h * s * 4.0
+    kv = b * g * seen(queries, keys, causal, window) * (d + v) * cache
+    new = np.where(bits > 0, b * g * np.minimum(s, t) * (d + v), 0.0)
+    index = np.where(leaf > 0, 4.0 * b * np.ceil(t / np.maximum(leaf, 1.0)), 0.0)
+    if backward:
+        read, written = q + kv + 2.0 * o + lse, q + b * g * t * (d + v) * e
+    else:
+        read, written = q + kv + new * e + index, o + lse + new * cache
     return Work(*np.broadcast_arrays(flops, read, written))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,10 +14,12 @@ from workbench.operators import headings
 from workbench.operators.attention import BOTTOM_RIGHT, FULL, TOP_LEFT
 from workbench.operators.cells import MOST, MOST_SMALL, UNITS, amount, decimal_mark, missing, whole
 from workbench.operators.headings import ALIASES, KNOWN, LABELS, SHAPES, TITLES
+from workbench.operators.layouts import NAMES as LAYOUTS
+from workbench.operators.layouts import layout_of
 from workbench.operators.listed import Dims, Listed
 from workbench.operators.shaped import extents
 from workbench.operators.sheet import Sheet
-from workbench.operators.table import DIMS, Dtype, Kind
+from workbench.operators.table import DIMS, ITEMSIZE, Dtype, Kind
 from workbench.operators.words import Word, element_type, word
 
 LARGE = ("elements", "bytes", "rows")
@@ -25,8 +28,10 @@ MASKS = MappingProxyType({"none": FULL, "full": FULL, "": FULL, "causal": BOTTOM
 PRODUCT_LIKE = (Kind.CONV_FORWARD, Kind.CONV_BACKWARD_DATA, Kind.CONV_BACKWARD_WEIGHT)
 DEFAULTS: Mapping[str, int] = MappingProxyType(
     {"groups": 1, "dilation_h": 1, "dilation_w": 1, "stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0, "depth": 1, "t": 1,
-     "window": 0, "direction": 0, "tensors": 1}
+     "window": 0, "direction": 0, "tensors": 1, "kv_bits": 0, "page": 0, "splits": 0, "portable": 0, "layout": 0}
 )  # fmt: skip
+PORTABLE = re.compile(r"triton|portable", re.IGNORECASE)
+"""Names of attention kernels that are written once for all cards."""
 GUESSES = ((Kind.ATTENTION_FORWARD, ("head_dim",)), (Kind.CONV_FORWARD, ("r", "s", "h")), (Kind.RNN, ("hidden", "timesteps")),
            (Kind.GEMM, ("m", "n", "k")))  # fmt: skip
 """What a table without a column for the kind lists, by the dimensions it has."""
@@ -237,7 +242,7 @@ def dims_of(sheet: Sheet, columns: Columns, row: int, found: Word) -> Dims | str
     given: dict[str, int] = {}
     for dim, names in ALIASES[kind].items():
         name = next((name for name in names if name in columns.at and not missing(cells[columns.at[name]])), None)
-        if name is not None:
+        if name is not None and dim != "layout":
             given[dim] = whole(cells[columns.at[name]], sheet.where(row, name), MOST_SMALL if dim not in LARGE else MOST, columns.mark)
     _from_others(sheet, columns, row, kind, given)
     texts = [cells[columns.at[name]] if name in columns.at else "" for name in (*SHAPES, "layout")]
@@ -268,9 +273,29 @@ def _from_others(sheet: Sheet, columns: Columns, row: int, kind: Kind, given: di
         if text not in MASKS:
             raise InvalidSpec(sheet.where(row, "mask"), f"unknown mask {text!r}", f"use {', '.join(filter(None, MASKS))}")
         given["causal"] = MASKS[text]
+    if "kv_bits" in ALIASES[kind]:
+        _cache(sheet, columns, row, given)
+    if "layout" in ALIASES[kind] and "layout" in columns.at and not missing(cells[columns.at["layout"]]):
+        known = layout_of(cells[columns.at["layout"]])
+        if known is None:
+            raise InvalidSpec(sheet.where(row, "layout"), f"unknown layout {cells[columns.at['layout']]!r}", f"use {', '.join(LAYOUTS)}")
+        given["layout"] = int(known)
     if "elements" in ALIASES[kind] and "elements" not in given and {"rows", "cols"} <= set(columns.at):
         sides = {name: cells[columns.at[name]] for name in ("rows", "cols")}
         if not any(map(missing, sides.values())):
             given["elements"] = math.prod(whole(side, sheet.where(row, name), mark=columns.mark) for name, side in sides.items())
             if given["elements"] > MOST:
                 raise InvalidSpec(sheet.where(row), "rows x cols is larger than any memory", "mend the row")
+
+
+def _cache(sheet: Sheet, columns: Columns, row: int, given: dict[str, int]) -> None:
+    """Add what the type of a key-value cache and the kernel's name say of attention."""
+    cells = sheet.rows[row]
+    if "kv_dtype" in columns.at and not missing(cells[columns.at["kv_dtype"]]):
+        text = cells[columns.at["kv_dtype"]]
+        known = element_type(text)
+        if known is None or known[0] == Dtype.UNKNOWN:
+            raise InvalidSpec(sheet.where(row, "kv_dtype"), f"unknown dtype {text!r}", "use bf16, fp16, fp8, int8 ...")
+        given.setdefault("kv_bits", round(8 * ITEMSIZE[known[0]]))
+    if "kernel" in columns.at and PORTABLE.search(cells[columns.at["kernel"]]):
+        given.setdefault("portable", 1)

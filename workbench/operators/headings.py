@@ -30,7 +30,8 @@ _ATTENTION = {
     "batch": ("batch", "b"), "heads": ("heads", "h", "q_heads", "num_heads"), "kv_heads": ("kv_heads", "hkv", "num_kv_heads"),
     "queries": ("queries", "s", "q_len", "seq_len"), "keys": ("keys", "l", "kv_len"),
     "head_dim": ("head_dim", "d", "head_dim_qk", "head_size"), "value_dim": ("value_dim", "head_dim_v"), "causal": ("causal",),
-    "window": ("window",),
+    "window": ("window",), "kv_bits": ("kv_bits",), "page": ("page", "page_size"), "splits": ("splits", "num_splits", "kv_splits"),
+    "portable": ("portable",),
 }  # fmt: skip
 _ROWS = {"rows": ("rows",), "cols": ("cols", "columns")}
 ALIASES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = MappingProxyType(

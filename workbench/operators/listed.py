@@ -18,6 +18,8 @@ from workbench.operators.table import COLLECTIVES, DIMS, ITEMSIZE, MAX_DIMS, Dty
 from workbench.operators.words import Word
 
 Dims = tuple[int, ...]
+OPTIONAL = ("kv_bits", "page", "splits", "portable", "layout")
+"""Last dimensions of attention and convolution, 0 unless given; a signature names them only then."""
 _PASSES = {Kind.CONV_FORWARD: "forward", Kind.CONV_BACKWARD_DATA: "data", Kind.CONV_BACKWARD_WEIGHT: "weight", Kind.CONV_BACKWARD: "both"}
 
 
@@ -67,8 +69,8 @@ def operator_list(rows: Sequence[Listed]) -> OpTable:
 
 def signature(row: Listed) -> str:
     """Return a readable key: name, dtype, dimensions by name."""
-    names = DIMS[row.word.kind]
-    return f"{row.name}|{row.dtype.name.lower()}|" + ",".join(f"{name}={extent}" for name, extent in zip(names, row.dims, strict=True))
+    given = [f"{name}={extent}" for name, extent in _named(row).items() if extent or name not in OPTIONAL]
+    return f"{row.name}|{row.dtype.name.lower()}|" + ",".join(given)
 
 
 def work(row: Listed) -> Work:
@@ -80,7 +82,8 @@ def work(row: Listed) -> Work:
 
 
 def _named(row: Listed) -> dict[str, Any]:
-    return dict(zip(DIMS[row.word.kind], row.dims, strict=True))
+    names = DIMS[row.word.kind]
+    return dict(zip(names, row.dims + (0,) * sum(name in OPTIONAL for name in names[len(row.dims) :]), strict=True))
 
 
 def _gemm(row: Listed, size: float) -> Work:
@@ -96,7 +99,8 @@ def _convolution(row: Listed, size: float) -> Work:
 
 
 def _attention(row: Listed, size: float) -> Work:
-    return attention(**_named(row), size=size, backward=row.word.kind == Kind.ATTENTION_BACKWARD)
+    given = {name: extent for name, extent in _named(row).items() if name not in ("splits", "portable")}
+    return attention(**given, size=size, backward=row.word.kind == Kind.ATTENTION_BACKWARD)
 
 
 def _map(row: Listed, size: float) -> Work:

@@ -79,9 +79,17 @@ ITEMSIZE = {
 }
 """Bytes an element [B]."""
 
-MAX_DIMS = 16
-_CONV = ("n", "c", "h", "w", "k", "r", "s", "pad_h", "pad_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups", "depth", "t")
-_ATTENTION = ("batch", "heads", "kv_heads", "queries", "keys", "head_dim", "value_dim", "causal", "window")
+MAX_DIMS = 20
+# layout: a code of `workbench.operators.layouts.Layout` (0: unstated)
+_CONV = (
+    "n", "c", "h", "w", "k", "r", "s", "pad_h", "pad_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups", "depth", "t",
+    "layout",
+)  # fmt: skip
+# kv_bits: width of a cache to which the new keys and values are appended (0: none, plain operands); page: tokens of its pages
+# (0: contiguous); splits: parts of the keys (0: chosen by cost); portable: 1 for kernels written without regard to the card
+_ATTENTION = (
+    "batch", "heads", "kv_heads", "queries", "keys", "head_dim", "value_dim", "causal", "window", "kv_bits", "page", "splits", "portable",
+)  # fmt: skip
 _COLLECTIVE = ("bytes", "group_size")
 DIMS: dict[Kind, tuple[str, ...]] = {
     Kind.UNKNOWN: (),
