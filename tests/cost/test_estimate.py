@@ -77,22 +77,6 @@ def test_all_cards_at_once_are_what_each_is_alone():
         np.testing.assert_array_equal(together.seconds[:, s], estimate(everything(), [spec]).seconds[:, 0])
 
 
-def test_streams_by_hand():
-    """16 MiB read and written at 0.85 of 1.6 TB/s, after launch and one trip to memory: on paper."""
-    spec = load_npu("ascend-910b2")
-    cost = estimate(table([(Kind.ELEMENTWISE, Dtype.FP32, (4 << 20,))]), [spec])
-    overhead = 4e-6 + 250e-9 + 500e-9
-    assert cost.seconds[0, 0] == pytest.approx(overhead + 2 * 4 * (4 << 20) / (0.85 * 1.6e12))
-    assert cost.bound[0, 0] == Bound.MEMORY
-
-
-def test_long_rows_are_read_twice():
-    """A row of a softmax that fits the vector buffer (384 KiB) is read once, a longer one twice: 3 streams instead of 2."""
-    spec = load_npu("ascend-910b2")
-    short, long = (estimate(table([(Kind.SOFTMAX, Dtype.FP32, dims)]), [spec]) for dims in ((4096, 65536), (1024, 262144)))
-    assert long.level_bytes[0, 0, 2] == pytest.approx(1.5 * short.level_bytes[0, 0, 2])
-
-
 def test_winograd_pays_for_many_channels_only():
     """F(2x2, 3x3) saves 2.25x of the products: no gain beyond that, none where the layer is bound by memory."""
     spec = load_npu("v100-sxm2-32gb")

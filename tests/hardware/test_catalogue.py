@@ -7,12 +7,11 @@ import pytest
 
 from workbench.cost import matrix
 from workbench.cost.pack import pack, resolve
-from workbench.cost.vector import streams
+from workbench.cost.vector import maps, streams
 from workbench.data import data_path
 from workbench.errors import InvalidSpec
 from workbench.hardware.npu import catalogue, detect, load_npu
 from workbench.hardware.text import read_yaml
-from workbench.operators.table import Kind
 from workbench.study.check import check_file
 from workbench.study.predict import predict
 from workbench.study.prediction import Prediction
@@ -148,7 +147,7 @@ def test_a_large_product_and_a_long_stream_reach_what_cards_reach(name):
     assert (0.4 if name in LIMITED else 0.5) < reached[0] < 0.95
     assert (reached < 1.0).all()
     elements = np.array([2.0**28])
-    stream = streams(np.array([Kind.ELEMENTWISE]), elements, np.zeros(1), elements, 2.0 * item * elements, item * elements, column, cards)
+    stream = streams(maps(elements, elements, 2.0 * item * elements, item * elements, column), cards)
     share = 3.0 * item * elements[0] / stream.seconds[0, 0] / spec.bandwidth(list(spec.memory)[-1])
     assert 0.6 < share < 0.95
 

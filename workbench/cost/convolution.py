@@ -90,8 +90,7 @@ def convolution(
     total_bytes = np.stack(total, axis=1)
     best, _ = products(np.stack((groups, *shape), axis=1), operand, column, cards, total_bytes, copies)
     flops = 2.0 * outputs * k * c * window * groups
-    none, pooling = np.zeros(len(flops)), np.full(len(flops), Kind.POOLING)
-    lanes = vector.streams(pooling, outputs * d["k"], none, flops, total[0] + total[1], total[2], column, cards, copies)
+    lanes = vector.streams(vector.maps(outputs * d["k"], flops, total[0] + total[1], total[2], column), cards, copies)
     if algorithm == CHEAPEST:
         best = cheaper(best, lanes, groups > 1)
     fast = _fast(d, window, which) & np.isin(np.asarray(cards.dtypes)[column], WINOGRAD_DTYPES)

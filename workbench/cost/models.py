@@ -9,6 +9,7 @@ from workbench.cost.choices import COLD, FREE, Choices, Copies
 from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards, dtype_name
 from workbench.cost.tiles import stepping
+from workbench.operators.instructions import instructions, kernels, narrow
 from workbench.operators.table import DIMS, ITEMSIZE, Dtype, Kind, OpTable
 
 PRODUCTS = (Kind.GEMM, Kind.BATCHED_GEMM)
@@ -118,12 +119,28 @@ def _rnn(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, column: np.ndarr
 
 
 def _stream_group(table: OpTable, rows: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards, copies: Copies) -> Priced:
-    kind, dims = table.kind[rows], table.dims[rows]
-    two = np.isin(kind, ROWWISE)
-    elements = np.where(two, dims[:, 0] * np.maximum(dims[:, 1], 1), dims[:, 0]).astype(np.float64)
-    row_bytes = np.where(two, dims[:, 1], 0) * size[rows]
+    kind, dims = table.kind[rows], table.dims[rows, :2].astype(np.float64)
     read, written = table.bytes_read[rows], table.bytes_written[rows]
-    out = vector.streams(kind, elements, row_bytes, table.flops[rows], read, written, column[rows], cards, copies)
+    elements = np.where(np.isin(kind, ROWWISE), dims[:, 0] * np.maximum(dims[:, 1], 1.0), dims[:, 0])
+    work, special = np.array([instructions(table.name[row]) for row in rows.tolist()]).reshape(-1, 2).T
+    work, special = (np.where(kind == Kind.ELEMENTWISE, each, 0.0) for each in (work, special))
+    special = np.where(kind == Kind.SOFTMAX, 1.0, special)
+    of = vector.Stream(
+        kind,
+        elements,
+        dims[:, 0],
+        dims[:, 1],
+        size[rows],
+        table.flops[rows],
+        work,
+        special,
+        read,
+        written,
+        column[rows],
+        np.array([narrow(table.name[row]) for row in rows.tolist()]),
+        np.array([float(kernels(table.name[row])) for row in rows.tolist()]),
+    )
+    out = vector.streams(of, cards, copies)
     across = (kind == Kind.COPY) & (dims[:, DIMS[Kind.COPY].index("direction")] > 0)
     if across.any():
         _put(out, np.flatnonzero(across), vector.host_copies(np.maximum(read, written)[across], column[rows][across], cards))

@@ -11,11 +11,13 @@ import numpy as np
 from workbench.hardware.spec import NpuSpec
 
 GROUP_LANES = 32.0  # lanes of a SIMT core that go through a program together (a warp)
-GROUPS = 64.0  # such groups that share a core's registers; 32 on T4, 48 on A10 and L40S, which has not been worth a field
+GROUPS = 64  # such groups that a core keeps going, unless the card states its contexts
 WORD = 16.0  # widest access of one lane [B]
 SIMT_SECTOR, DMA_BURST = 64.0, 512.0
 """Bytes an access to outer memory moves at least: two 32-byte sectors of a GPU; the burst below which a DMA engine wastes
 bandwidth (Huawei, Ascend C best practices: transfers aligned to 512 bytes; TPU tiles of 8 x 128 words are longer still)."""
+
+COLUMNS = 17  # numbers a card
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Side:
     """Arrays [S] of S cards.
 
     ``simt``: lanes are threads with their own addresses (GPU), not one wide word fed by a DMA engine; ``lanes`` a core;
+    ``groups`` of lanes it keeps going; ``near`` latency of the shared level, ``far`` that of the way from it to outer memory [s];
     ``flight`` bytes a core has on the way at once [B]; ``shared`` size of the shared level [B]; ``granule`` least bytes of an
     access outside [B]. ``exchange`` sustained bandwidth [B/s] and ``exchange_latency`` [s] of the level where separate matrix and
     vector cores meet, nan where they share a core. ``converts``: products want another layout of their operands, in blocks of
@@ -31,6 +34,9 @@ class Side:
 
     simt: np.ndarray
     lanes: np.ndarray
+    groups: np.ndarray
+    near: np.ndarray
+    far: np.ndarray
     flight: np.ndarray
     shared: np.ndarray
     granule: np.ndarray
@@ -57,30 +63,26 @@ def vector_side(specs: Sequence[NpuSpec], efficiency: float) -> Side:
     Side
     """
     rows = [_row(spec, efficiency) for spec in specs]
-    columns = np.array(rows, dtype=np.float64).reshape(len(specs), 14).T
-    simt, lanes, flight, shared, granule, exchange, wait, converts = columns[:8]
-    return Side(simt > 0, lanes, flight, shared, granule, exchange, wait, converts > 0, columns[8:11].T, *columns[11:])
+    simt, *first, converts, m, n, k, rate, bandwidth, launch = np.array(rows, dtype=np.float64).reshape(len(specs), COLUMNS).T
+    return Side(simt > 0, *first, converts > 0, np.stack((m, n, k), axis=1), rate, bandwidth, launch)
 
 
 def _row(spec: NpuSpec, efficiency: float) -> tuple[float, ...]:
     simt = spec.matrix.dataflow == "dot"
+    groups = float(spec.vector.contexts or GROUPS)
     chip = [name for name in spec.memory if spec.memory[name].scope == "chip"]
-    shared = spec.memory[chip[-2]].size if len(chip) > 1 else 0.0
-    meet = spec.vector.exchange
-    back = spec.fallback
-    quantum = spec.matrix.tile_quantum or (spec.matrix.rows, spec.matrix.cols, spec.matrix.depth)
+    shared = spec.memory[chip[-2]] if len(chip) > 1 else None
+    meet, back = spec.vector.exchange, spec.fallback
     return (
-        float(simt), spec.vector.lanes, GROUPS * GROUP_LANES * WORD if simt else _staging(spec), shared,
-        SIMT_SECTOR if simt else DMA_BURST,
+        float(simt), spec.vector.lanes, groups, shared.latency if shared else 0.0, spec.memory[chip[-1]].latency,
+        groups * GROUP_LANES * WORD if simt else _staging(spec), shared.size if shared else 0.0, SIMT_SECTOR if simt else DMA_BURST,
         spec.bandwidth(meet) * efficiency if meet else math.nan, spec.memory[meet].latency if meet else math.nan,
-        float(spec.matrix.layout is not None), *quantum,
+        float(spec.matrix.layout is not None), *(spec.matrix.tile_quantum or (spec.matrix.rows, spec.matrix.cols, spec.matrix.depth)),
         *((back.rate, back.bandwidth, back.launch) if back and back.operators else (math.nan,) * 3),
     )  # fmt: skip
 
 
 def _staging(spec: NpuSpec) -> float:
-    """Return what a core fills while it works on the rest [B]: half of the vector unit's buffer, else of the innermost level."""
+    """Return what a core can have on the way [B]: the vector unit's buffer, else the innermost level, as products their staging."""
     core = [name for name, level in spec.memory.items() if level.scope != "chip"]
-    name = spec.vector.buffer or (core[-1] if core else list(spec.memory)[-1])
-    level = spec.memory[name]
-    return level.size / 2.0 if level.double_buffer else level.size
+    return spec.memory[spec.vector.buffer or (core[-1] if core else list(spec.memory)[-1])].size

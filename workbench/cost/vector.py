@@ -1,52 +1,68 @@
-"""Operators of the vector unit and the memory: elementwise, softmax, norms, reductions, gathers, copies, optimizer steps.
+"""Operators of the vector unit and the memory: elementwise, softmax, norms, reductions, gathers, copies, sorts, optimizer steps.
 
-One equation for all, after Williams et al., Roofline (CACM 2009), with a floor:
-``t = launch + latency + max(bytes read and written again as often as needed / sustained bandwidth, operations / vector rate,
-special functions / their rate)``.
+One equation for all, after Williams et al., Roofline (CACM 2009), with what keeps small and odd operators below it:
+``t = launch + latency + |vector, shared, memory, trips|`` where the bars are the fourth-power norm of `kernels.evaluate`:
+operations over the vector rate, bytes over the sustained bandwidth of each level, and the time in which a core's bytes on the way
+bound it (Little's law; `rowwise` for operators that work row by row).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from workbench.cost import kernels
 from workbench.cost.choices import COLD, Copies
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced, empty
 from workbench.cost.pack import Cards
+from workbench.cost.rowwise import KINDS, missed, rowwise
 from workbench.operators.table import Kind
 
-SPECIAL = {Kind.SOFTMAX: 1.0, Kind.NORM: 0.0}
-"""Special functions (exp) an element; a norm needs one a row only."""
 SORT_PASSES = 8.0  # radix sort of 32-bit keys, 4 bits a pass (Merrill and Grimshaw 2011); 64-bit keys take twice as many
 HOST_EFFICIENCY = 0.8  # sustained share of a PCIe link's bandwidth for pinned memory
+TENSORS = 36.0  # that one launch of a fused optimizer takes: PyTorch (BSD-3), MultiTensorApply.cuh, lists of four
 
 
-def streams(
-    kind: np.ndarray,
-    elements: np.ndarray,
-    row_bytes: np.ndarray,
-    flops: np.ndarray,
-    read: np.ndarray,
-    written: np.ndarray,
-    column: np.ndarray,
-    cards: Cards,
-    copies: Copies = COLD,
-) -> Priced:
+@dataclass(frozen=True)
+class Stream:
+    """U operators that stream operands past the vector unit; arrays of shape (U,).
+
+    ``kind`` is a `Kind`; ``elements`` how many are worked on; ``rows`` and ``cols`` the shape of operators that work by rows or
+    gather them (``cols`` the tensors of an optimizer step); ``size`` bytes an element [B]; ``flops`` plain operations; ``work``
+    instructions of a lane an element beyond them (a function made of many); ``special`` hardware functions an element;
+    ``read`` and ``written`` compulsory bytes [B]; ``column`` the index into ``Cards.dtypes``;
+    ``narrow`` whether the kernel fetches element by element where lanes are threads; ``kernels`` launched one after the other.
+    """
+
+    kind: np.ndarray
+    elements: np.ndarray
+    rows: np.ndarray
+    cols: np.ndarray
+    size: np.ndarray
+    flops: np.ndarray
+    work: np.ndarray
+    special: np.ndarray
+    read: np.ndarray
+    written: np.ndarray
+    column: np.ndarray
+    narrow: np.ndarray
+    kernels: np.ndarray
+
+
+def maps(elements: np.ndarray, flops: np.ndarray, read: np.ndarray, written: np.ndarray, column: np.ndarray) -> Stream:
+    """Return operators that map elements, or windows of them, by plain arithmetic (pooling, depthwise convolution); see `Stream`."""
+    none, kind = np.zeros(len(elements)), np.full(len(elements), Kind.ELEMENTWISE)
+    return Stream(kind, elements, elements, none, none + 4.0, flops, none, none, read, written, column, none > 0, none + 1.0)
+
+
+def streams(of: Stream, cards: Cards, copies: Copies = COLD) -> Priced:
     """Price operators that stream their operands past the vector unit.
 
     Parameters
     ----------
-    kind : ndarray of int, shape (U,)
-        `Kind` of each row.
-    elements : ndarray, shape (U,)
-        Elements worked on (special functions are counted by them).
-    row_bytes : ndarray, shape (U,)
-        Bytes of one row of a softmax or norm [B]; rows longer than a kernel can hold are read twice.
-    flops, read, written : ndarray, shape (U,)
-        Operations, compulsory bytes [B].
-    column : ndarray of int, shape (U,)
-        Index into ``cards.dtypes``.
+    of : Stream
+        U operators.
     cards : Cards
         S packed cards.
     copies : Copies
@@ -56,30 +72,47 @@ def streams(
     -------
     Priced
     """
-    out = empty(len(kind), len(cards.specs))
-    long = np.where((kind == Kind.NORM)[:, None], row_bytes[:, None] > cards.norm_room, row_bytes[:, None] > cards.row_room)
-    reads = np.where(np.isin(kind, (Kind.SOFTMAX, Kind.NORM))[:, None] & long, 2.0, 1.0)
-    passes = np.where(kind == Kind.SORT, SORT_PASSES, 1.0)[:, None]
-    traffic = passes * (reads * read[:, None] + written[:, None])
-    special = np.zeros(len(kind))
-    for which, count in SPECIAL.items():
-        special[kind == which] = count
-    vector = flops[:, None] / cards.vector_rate[:, column].T
-    vector = np.maximum(vector, (special * elements)[:, None] / cards.special_rate)
-    memory = traffic / cards.memory_rate[:, column].T
-    warm = (read + written)[:, None] * copies[0] <= cards.matrix[:, column, kernels.SHARED].T
-    memory = np.where(warm, 0.0, memory)
-    shared = traffic / cards.shared_rate
-    overhead = cards.launch[:, column].T + cards.latency
-    out.resource[..., Bound.VECTOR] = vector
-    out.resource[..., Bound.SHARED] = shared
-    out.resource[..., Bound.MEMORY] = memory
-    out.resource[..., Bound.LAUNCH] = overhead
-    out.detail[..., 0], out.detail[..., 1] = cards.launch[:, column].T, cards.latency
-    out.level[..., 1] = traffic
-    out.level[..., 2] = np.where(warm, 0.0, traffic)
-    out.seconds[:] = overhead + np.maximum(np.maximum(vector, memory), shared)
+    out = empty(len(of.kind), len(cards.specs))
+    elements = of.elements[:, None]
+    copied = copies[0] * (of.read + of.written)[:, None]
+    cold = missed(copied, cards) if np.isfinite(copies[0]) else np.ones(out.seconds.shape)
+    reads, outside, trips, work, kernels = _accesses(of, cold, cards)
+    passes = np.where(of.kind == Kind.SORT, SORT_PASSES * np.maximum(of.size, 1.0) / 4.0, 1.0)[:, None]
+    shared_bytes = passes * (reads * of.read[:, None] + of.written[:, None])
+    memory_bytes = passes * (outside * of.read[:, None] + cold * of.written[:, None])
+    flown = shared_bytes / cards.cores / cards.side.flight * (cards.side.near + cold * cards.side.far)
+    trips = np.where(np.isnan(trips), flown, trips)
+    vector = np.maximum(of.flops[:, None] / cards.vector_rate[:, of.column].T, (work + of.work[:, None] * elements) / cards.softmax_rate)
+    vector = np.maximum(vector, of.special[:, None] * elements / cards.special_rate)
+    shared, memory = shared_bytes / cards.shared_rate, memory_bytes / cards.memory_rate[:, of.column].T
+    launch, fill = cards.launch[:, of.column].T * kernels, cards.latency * kernels
+    for bound, part in ((Bound.VECTOR, vector), (Bound.SHARED, shared), (Bound.MEMORY, memory)):
+        out.resource[..., bound] = part
+    out.resource[..., Bound.LAUNCH] = launch + fill + trips
+    out.detail[..., 0], out.detail[..., 1] = launch, fill
+    out.level[..., 1], out.level[..., 2] = shared_bytes, memory_bytes
+    most = np.maximum(np.maximum(vector, shared), np.maximum(memory, trips))
+    scale = np.maximum(most, np.finfo(float).tiny)
+    body = sum((part / scale) ** 4 for part in (vector, shared, memory, trips)) ** 0.25
+    out.seconds[:] = launch + fill + most * body
     return out
+
+
+def _accesses(of: Stream, cold: np.ndarray, cards: Cards) -> tuple[np.ndarray, ...]:
+    """Return [U, S]: reads of the operands at the shared level and outside, trips [s] (nan: by bytes on the way), work, kernels."""
+    reads, outside, trips, work = np.ones(cold.shape), cold.copy(), np.full(cold.shape, np.nan), np.zeros(cold.shape)
+    tensors = np.where(of.kind == Kind.OPTIMIZER, np.ceil(np.maximum(of.cols, 1.0) / TENSORS), of.kernels)[:, None]
+    kernels = np.broadcast_to(tensors, cold.shape).copy()
+    at = np.flatnonzero(np.isin(of.kind, KINDS))
+    if len(at):
+        found = rowwise(of.kind[at], of.rows[at], of.cols[at], of.size[at], of.narrow[at], cold[at], cards)
+        reads[at], outside[at], trips[at] = found.passes, cold[at] + found.again, found.trips
+        work[at], kernels[at] = found.work, found.kernels
+    at = np.flatnonzero(of.kind == Kind.EMBEDDING)
+    if len(at):  # rows from anywhere: whole accesses, however short the row
+        row = np.maximum(of.cols[at] * of.size[at], 1.0)[:, None]
+        outside[at] *= np.ceil(row / cards.side.granule) * cards.side.granule / row
+    return reads, outside, trips, work, kernels
 
 
 def host_copies(bytes_: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:

@@ -1,0 +1,60 @@
+"""Instructions an element that functions beyond plain arithmetic come to on a vector unit. Rules as data, first match wins.
+
+Sources: where a function is slower than memory its rate bounds the count from above: ``pow`` 57-78 on P100, V100 and T4 (NeuSight,
+MIT, fp32), ``gelu`` by ``erf`` 25 on A100 (vidur, MIT, fp16). The others by analogy: polynomials and range reductions of the CUDA
+math library's sizes for fp32 (CUDA C++ programming guide, appendix on mathematical functions); judgement, within a factor of 2.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+INSTRUCTIONS: tuple[tuple[str, float, float], ...] = (
+    (r"pow([us]|_tensor_(tensor|scalar))?", 60.0, 2.0),  # exp2(y log2 x) in extended precision
+    (r"(fast_?)?gelu.*", 25.0, 1.0),
+    (r"(erf|erfc|erfinv)", 28.0, 1.0),
+    (r"(sin|cos|tan|asin|acos|atan|atan2)", 25.0, 1.0),
+    (r"(tanh|mish|softplus|log_sigmoid).*", 20.0, 2.0),
+    (r"(silu|swish|swiglu|sigmoid|hardswish|silu_(and_)?mul|geglu).*", 14.0, 2.0),
+    (r"(exp|exp2|expm1|log|log2|log10|log1p)", 12.0, 1.0),
+    (r"(div|real_?div|true_divide|floor_divide|remainder|fmod|reciprocal)([us]|_.*)?", 9.0, 1.0),
+    (r"(sqrt|rsqrt|norm|hypot)", 8.0, 1.0),
+)
+"""Pattern of a whole name (small letters, without ``aten::``, ``aclnn``, ``torch.``), instructions, hardware functions among them."""
+
+
+def instructions(name: str) -> tuple[float, float]:
+    """Return instructions and hardware functions (exp2, reciprocal ...) an element beyond plain arithmetic; zeros where no rule matches.
+
+    Parameters
+    ----------
+    name : str
+        Operator as a framework, vendor or table names it.
+    """
+    return _instructions(name)
+
+
+@lru_cache(4096)
+def _instructions(name: str) -> tuple[float, float]:
+    plain = re.sub(r"\A(aten::|torch\.|npu::|aclnn)(_foreach_)?", "", name.strip(), flags=re.IGNORECASE).lower().rstrip("_")
+    return next(((each, special) for pattern, each, special in INSTRUCTIONS if re.fullmatch(pattern, plain)), (0.0, 0.0))
+
+
+NARROW = re.compile(r".*rms_?norm.*")
+"""Kernels whose lanes fetch one element at a time: vLLM (Apache-2.0), layernorm_kernels.cu, up to 1024 lanes a row."""
+KERNELS: tuple[tuple[str, int], ...] = ((r"silu_mul", 2),)  # an activation and a product, as PyTorch runs them
+"""Names that stand for several kernels one after the other."""
+
+
+@lru_cache(4096)
+def narrow(name: str) -> bool:
+    """Return whether an operator's usual kernel fetches element by element on cards whose lanes are threads."""
+    return NARROW.fullmatch(name.strip().lower()) is not None
+
+
+@lru_cache(4096)
+def kernels(name: str) -> int:
+    """Return how many kernels a name stands for."""
+    plain = name.strip().lower()
+    return next((count for pattern, count in KERNELS if re.fullmatch(pattern, plain)), 1)
