@@ -83,6 +83,7 @@ def _scenario_options(command: F) -> F:
         click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: memory.hbm.bandwidth="3.2 TB/s".'),
         click.option("--vendor", metavar="FILE", help="A vendor's operator times (CSV, Excel, Parquet); they take precedence."),
         click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us."),
+        click.option("--vendor-contract", multiple=True, metavar="KEY=ANSWER,...", help="What its times mean: launch=no,clock=1.41 GHz."),
         click.option("--host-factor", type=float, callback=_factor, help="Host work takes this many times as long (default 1)."),
         click.option("--anchored", is_flag=True, help="Scale the recording by the ratio of models instead of using the model alone."),
         click.option(
@@ -263,7 +264,8 @@ def _each(paths: Sequence[str], salvage: bool) -> Iterable[tuple[str, Trace]]:
 
 
 def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Sequence[str], vendor: str | None,
-              vendor_columns: Sequence[str], host_factor: float | None, anchored: bool, scale: Sequence[str]) -> Scenario:  # fmt: skip
+              vendor_columns: Sequence[str], vendor_contract: Sequence[str], host_factor: float | None, anchored: bool,
+              scale: Sequence[str]) -> Scenario:  # fmt: skip
     """Make the scenario the options describe."""
     from workbench.cost.vendor import read_vendor
     from workbench.hardware.npu import load_npu
@@ -271,11 +273,12 @@ def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Seque
     from workbench.study.scenario import Scenario
     from workbench.study.workload import Workload
 
+    stated = pairs(vendor_columns, "--vendor-columns"), pairs(vendor_contract, "--vendor-contract")
     made = Scenario(
         Workload(trace),
         npu=load_npu(npu) if npu is not None else None,
         source=load_npu(source) if source is not None else None,
-        vendor=read_vendor(vendor, pairs(vendor_columns, "--vendor-columns")) if vendor is not None else None,
+        vendor=read_vendor(vendor, *stated) if vendor is not None else None,
         host_factor=1.0 if host_factor is None else host_factor,
         anchored=anchored,
         scale=tuple(parse_scale(text) for text in scale),

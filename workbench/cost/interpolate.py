@@ -1,8 +1,9 @@
 """Between a vendor's operator times: in the logarithm of work, from neighbours of the same kind and dtype, with a stated error.
 
-A neighbour agrees in what changes the algorithm (window of a convolution, head size, mask) and lies within a factor `REACH` in every
-other dimension. Between the nearest neighbour with less and the nearest with more work, log time is linear in log work. With
-neighbours on one side only the time is extrapolated, and refused where the work differs by more than a factor `BEYOND`.
+A neighbour agrees in what changes the algorithm (window of a convolution, head size, mask; a single row or query or many, depthwise or
+not, heads a key-value head) and lies within a factor `REACH` in every other dimension. Between the nearest neighbour with less and the
+nearest with more work, log time is linear in log work. With neighbours on one side only the time is extrapolated, and refused where the
+work differs by more than a factor `BEYOND`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.cost.vendor import VendorTimes
+from workbench.cost.vendor import VendorTimes, labels
 from workbench.errors import Note
 from workbench.operators.listed import Listed, work
-from workbench.operators.table import COLLECTIVES, DIMS, MAX_DIMS, Dtype, Kind, OpTable
+from workbench.operators.table import COLLECTIVES, DIMS, Dtype, Kind, OpTable
 from workbench.operators.words import Word, word
 
 REACH = 4.0
@@ -26,6 +27,7 @@ MOST_CHECKED = 200  # entries left out in turn
 _SCALABLE = ("batch", "m", "n", "k", "c", "h", "w", "heads", "kv_heads", "queries", "keys", "rows", "cols", "elements", "hidden",
              "timesteps", "bytes", "tensors")  # fmt: skip
 """Dimensions that interpolation may change; all others must agree."""
+_PRODUCT = {Kind.GEMM: Kind.GEMM, Kind.BATCHED_GEMM: Kind.GEMM}
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,12 @@ def between(vendor: VendorTimes, table: OpTable, rows: np.ndarray) -> Between:
         if not DIMS[kind] or kind in COLLECTIVES:
             continue
         dtype = Dtype(table.dtype[row])
-        for label in (table.name[row].lower(), kind.name.lower()):
-            key = (label, dtype.name.lower(), kind)
+        dims = tuple(table.dims[row, : len(DIMS[kind])].tolist())
+        for label in labels(kind, table.name[row], dims):
+            key = (label, dtype.name.lower(), _PRODUCT.get(kind, kind))
             if key not in groups:
                 continue
-            found = _place(kind, dtype, tuple(table.dims[row, : len(DIMS[kind])].tolist()))
+            found = _place(kind, dtype, dims)
             answer = _time(groups[key], *found) if found is not None else None
             if answer is not None:
                 if key not in errors:
@@ -102,12 +105,27 @@ def _place(kind: Kind, dtype: Dtype, dims: tuple[int, ...]) -> tuple[np.ndarray,
         return None
     done = work(Listed("", dtype, dims, word(kind.name) or Word(kind)))
     amount = float(done.flops) if done.flops > 0 else float(done.read + done.written)
-    fixed = [extent for name, extent in zip(names, dims, strict=True) if not _scales(kind, name)]
+    depthwise = "stride_h" in names and dims[names.index("groups")] == dims[names.index("c")] > 1
+    fixed = [
+        0 if depthwise and name == "groups" else extent for name, extent in zip(names, dims, strict=True) if not _scales(kind, name)
+    ] + _regime(kind, dims)
     return (np.log(extents), np.array(fixed, dtype=np.int64), float(np.log(amount))) if amount > 0 else None
 
 
+def _regime(kind: Kind, dims: tuple[int, ...]) -> list[int]:
+    """Return what selects another algorithm: vector instead of matrix products, decode instead of prefill, groups of heads or channels."""
+    named = dict(zip(DIMS[kind], dims, strict=True))
+    if kind in _PRODUCT:
+        return [int(min(named["m"], named["n"]) == 1)]
+    if "queries" in named:
+        return [int(named["queries"] == 1), named["heads"] * 1000 // max(named["kv_heads"], 1)]
+    if "stride_h" in named:
+        return [int(named["groups"] == named["c"] > 1)]
+    return []
+
+
 def _scales(kind: Kind, name: str) -> bool:
-    return name in _SCALABLE or (name == "n" and len(DIMS[kind]) == MAX_DIMS)
+    return name in _SCALABLE or (name == "n" and "stride_h" in DIMS[kind])
 
 
 def _groups(vendor: VendorTimes) -> Mapping[tuple[str, str, Kind], _Group]:
@@ -121,7 +139,7 @@ def _groups(vendor: VendorTimes) -> Mapping[tuple[str, str, Kind], _Group]:
                 continue
             place = _place(kind, Dtype[dtype.upper()], dims)
             if place is not None:
-                found.setdefault((label, dtype, kind), []).append((*place, float(np.log(seconds))))
+                found.setdefault((label, dtype, _PRODUCT.get(kind, kind)), []).append((*place, float(np.log(seconds))))
     return {key: _Group(*(np.array(column) for column in zip(*entries, strict=True))) for key, entries in found.items()}
 
 
@@ -167,7 +185,7 @@ def unmatched(vendor: VendorTimes, table: OpTable) -> tuple[str, ...]:
     for row, kind in enumerate(kinds):
         dims = tuple(table.dims[row, : len(DIMS[Kind(kind)])].tolist())
         dtype = Dtype(table.dtype[row]).name.lower()
-        present |= {f"{label}|{dtype}|{dims}" for label in (table.name[row].lower(), Kind(kind).name.lower())}
+        present |= {f"{label}|{dtype}|{dims}" for label in labels(Kind(kind), table.name[row], dims)}
     entries = [f"{label}|{dtype}|{dims}" for label, dtype, dims in vendor.exact]
     return tuple(entry for entry in (*entries, *vendor.signed) if entry not in present)
 

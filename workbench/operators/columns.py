@@ -246,7 +246,7 @@ def dims_of(sheet: Sheet, columns: Columns, row: int, found: Word) -> Dims | str
             given[dim] = whole(cells[columns.at[name]], sheet.where(row, name), MOST_SMALL if dim not in LARGE else MOST, columns.mark)
     _from_others(sheet, columns, row, kind, given)
     texts = [cells[columns.at[name]] if name in columns.at else "" for name in (*SHAPES, "layout")]
-    if not all(map(missing, texts[:3])):
+    if not all(map(missing, texts[:4])):
         given = extents(found, *("" if missing(text) else text for text in texts)) | given
     if found.depthwise and "c" in given:
         given.setdefault("groups", given["c"])

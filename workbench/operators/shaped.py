@@ -20,7 +20,7 @@ MOST_STRIDE = 8
 _AXES = {"BNSD": "bnsd", "BHSD": "bnsd", "BSND": "bsnd", "BSHD": "bsnd", "TND": "snd", "NTD": "nsd"}
 
 
-def extents(found: Word, inputs: str, outputs: str = "", plain: str = "", layout: str = "") -> dict[str, int]:
+def extents(found: Word, inputs: str, outputs: str = "", plain: str = "", mnk: str = "", layout: str = "") -> dict[str, int]:
     """Return the dimensions that shapes give, by the names of `DIMS`; {} or fewer where they do not settle them.
 
     Parameters
@@ -30,17 +30,20 @@ def extents(found: Word, inputs: str, outputs: str = "", plain: str = "", layout
     inputs, outputs : str
         Lists of shapes, see `workbench.operators.cells.shapes`.
     plain : str
-        A shape of which nobody says what it is of: ``M128N64K32``, ``128x64x32`` (m, n, k of a product), or the inputs.
+        Shapes of which nobody says what they are of: of the inputs, then the output; ``M128N64K32``. One shape alone gives no product:
+        it may be one input, or m, n and k.
+    mnk : str
+        Extents of a product: ``128x64x32`` (m, n, k), or four with the batch before them.
     layout : str
         Order of axes or formats, e.g. ``"BNSD"``, ``"NHWC"``, ``"FRACTAL_NZ;ND"``.
     """
     given, out = shapes(inputs), next(iter(shapes(outputs)), ())
-    if named := named_extents(plain):
+    if named := named_extents(plain) or named_extents(mnk):
         return {{"b": "batch", "g": "batch"}.get(name, name): extent for name, extent in named.items()}
+    if mnk and found.kind in PRODUCTS and len(shapes(mnk)[0]) in (3, 4):
+        return dict(zip(("batch", "m", "n", "k")[-len(shapes(mnk)[0]) :], shapes(mnk)[0], strict=True))
     if plain and not any(given):
         given = shapes(plain)
-        if found.kind in PRODUCTS and len(given) == 1 and len(given[0]) in (3, 4):
-            return dict(zip(("batch", "m", "n", "k")[-len(given[0]) :], given[0], strict=True))
     if not given or not given[0]:
         return {}
     if found.kind in PRODUCTS:

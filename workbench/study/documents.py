@@ -10,6 +10,7 @@ from workbench.errors import Refused
 from workbench.study.document import Document, Maybe, NoteDocument, finite, to_json
 from workbench.study.documents_counters import CountersDocument
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument
+from workbench.study.documents_vendor import VendorDocument
 
 __all__ = ["Document", "Maybe", "NoteDocument", "finite", "to_json"]
 
@@ -178,6 +179,7 @@ class PredictionDocument(Document):
     bound_share: dict[str, float]
     coverage: CoverageDocument | None = Field(description="null when nothing is priced: no card and no vendor times")
     unpriced: list[UnpricedDocument]
+    vendor_coverage: VendorDocument | None = Field(description="null without vendor times")
     operators: list[OperatorDocument]
     unexplained_share: float = Field(description="share of the predicted critical path that rests on lags no record explains")
     lags: list[LagDocument]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from workbench.study.document import Document, Maybe, NoteDocument
+from workbench.study.documents_vendor import LeftOutDocument, VendorDocument
 
 
 class TimeDocument(Document):
@@ -74,6 +75,8 @@ class EstimateDocument(Document):
     flops_per_joule: Maybe = Field(description="their operations over their energy: performance per watt")
     evidence_share: dict[str, float] = Field(description="of total_s")
     accuracy: list[AccuracyDocument]
+    vendor_coverage: VendorDocument | None = Field(description="null without vendor times")
+    left_out: LeftOutDocument | None = Field(description="null where every row gives an operator")
     notes: list[NoteDocument]
 
 
@@ -87,15 +90,35 @@ class FiguresDocument(Document):
     time_weighted: float
 
 
+class KindFitDocument(Document):
+    """How the joint scalars of a dtype predict one kind of operator, on rows left out of the fit."""
+
+    kind: str
+    rows: int
+    low: Maybe = Field(description="80 % of left-out measured times lie between predicted x (1 + low) and ...; null: too few rows")
+    high: Maybe = Field(description="... predicted x (1 + high)")
+    inside: Maybe = Field(description="share of rows inside the interval that the other folds give")
+    model: FiguresDocument
+    alone: FiguresDocument = Field(description="with three scalars fitted on this kind alone")
+    alone_compute: float
+    alone_memory: float
+    alone_launch_s: float
+    calibrated_roofline: FiguresDocument = Field(description="three scalars, fitted jointly and left out the same way")
+    naive_roofline: FiguresDocument
+    skill: tuple[float, float, float] = Field(description="over the calibrated roofline, as of the dtype")
+
+
 class FitDocument(Document):
-    """The fit of one dtype: three scalars, and errors on rows left out of the fit."""
+    """The fit of one dtype: three scalars for all its kinds of operators, and errors on rows left out of the fit."""
 
     dtype: str
     rows: int
+    sampled: int = Field(description="rows the fit looked at: a hashed sample of each kind; all rows are scored")
     folds: int
     compute: float = Field(description="sustained share of the peak")
     memory: float = Field(description="sustained share of the outermost bandwidth")
-    launch_s: float
+    launch_s: float = Field(description="as written to the card")
+    fitted_launch_s: float = Field(description="as fitted; the card's own may be written in its place")
     error: float = Field(description="80 % of left-out rows lie within a factor 1 + error")
     model: FiguresDocument
     calibrated_roofline: FiguresDocument = Field(description="fitted and left out the same way")
@@ -103,6 +126,7 @@ class FitDocument(Document):
     skill: tuple[float, float, float] = Field(
         description="1 - MAPE of the model / MAPE of the calibrated roofline: 5 %, 50 %, 95 % of a bootstrap"
     )
+    kinds: list[KindFitDocument]
 
 
 class CalibrationDocument(Document):

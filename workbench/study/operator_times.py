@@ -24,8 +24,10 @@ from workbench.errors import Note, Refused
 from workbench.hardware.npu import NpuSpec
 from workbench.operators.table import Dtype, Kind
 from workbench.study.documents_operators import AccuracyDocument, BufferDocument, EstimateDocument, TimeDocument
+from workbench.study.left_out import left_out_document
 from workbench.study.operators_csv import Operators
 from workbench.study.report import note_documents
+from workbench.study.vendor_coverage import vendor_document
 
 
 def price_operators(
@@ -97,6 +99,8 @@ def price_operators(
         **_energy(operators, cost),
         evidence_share={name: share / total for name, share in shares.items() if total > 0 and share > 0},
         accuracy=_accuracy(operators, cost),
+        vendor_coverage=vendor_document(vendor, table, cost, seconds)[0] if vendor else None,
+        left_out=left_out_document(operators, cost.seconds[:, 0]),
         notes=note_documents(notes),
     )
 

@@ -40,6 +40,7 @@ from workbench.study.energy import StepEnergy
 from workbench.study.prediction import Prediction
 from workbench.study.shares import Coverage, bound_shares, coverage, row_totals
 from workbench.study.steps import kept_steps
+from workbench.study.vendor_coverage import predicted_coverage
 from workbench.trace.facts import facts
 from workbench.trace.trace import Trace
 
@@ -122,6 +123,7 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
         bound_share={bound.name.lower(): float(shares[bound]) for bound in Bound if shares[bound] > 0},
         coverage=None if as_measured else _coverage(found),
         unpriced=[] if as_measured else [UnpricedDocument(name=n, measured_s=s, has_shapes=shaped) for n, s, shaped in found.unpriced],
+        vendor_coverage=predicted_coverage(prediction),
         operators=[OperatorDocument(**row) for row in _rows(prediction.operators(), "operator", OperatorDocument)],
         unexplained_share=prediction.unexplained_share,
         lags=[LagDocument(**row) for row in _rows(prediction.lags(), "lag", LagDocument)],

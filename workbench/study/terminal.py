@@ -56,6 +56,10 @@ def prediction_text(path: str, document: PredictionDocument, most: int = 10) -> 
         yield Text(_coverage(document.coverage))
         if document.unpriced:
             yield _unpriced(document, most)
+    if document.vendor_coverage is not None:
+        from workbench.study.terminal_vendor import vendor_text
+
+        yield from vendor_text(document.vendor_coverage, most)
     if document.operators:
         yield _operators(document, most)
         if document.coverage is not None:

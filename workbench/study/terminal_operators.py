@@ -12,6 +12,7 @@ from rich.text import Text
 from workbench import units
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument, FitDocument
 from workbench.study.terminal import notes_text, percent, seconds
+from workbench.study.terminal_vendor import left_out_text, vendor_text
 
 LEAST_SHARE = 0.01
 
@@ -48,6 +49,10 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
         table.add_row(str(row.line), name, seconds(row.seconds) + error, interval, moved, bound, f"{row.margin:.2f}" if row.margin else "-")
     yield table
     yield Text("x: time of the bounding resource over that of the next; % below a time: against the measurement", style="dim")
+    if document.left_out is not None:
+        yield left_out_text(document.left_out)
+    if document.vendor_coverage is not None:
+        yield from vendor_text(document.vendor_coverage, most)
     if document.accuracy:
         table = _table("against the measured times", "kind", "dtype", "rows", "MAPE", "median", "P90", "bias", "by time", "in 80 %")
         for found in document.accuracy:
@@ -60,10 +65,31 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
 def calibration_text(document: CalibrationDocument) -> Iterator[RenderableType]:
     """Yield a calibration for a person: scalars, then the model beside both rooflines on rows left out of the fit."""
     yield Text(f"{document.file} on {document.npu}")
-    table = _table("three scalars a dtype", "dtype", "rows", "compute", "memory", "launch", "error")
+    table = _table("three scalars a dtype", "dtype", "rows", "fitted on", "compute", "memory", "launch", "error")
     for fit in document.fits:
-        table.add_row(fit.dtype, str(fit.rows), f"{fit.compute:.3f}", f"{fit.memory:.3f}", seconds(fit.launch_s), percent(fit.error))
+        scalars = (f"{fit.compute:.3f}", f"{fit.memory:.3f}", seconds(fit.launch_s))
+        table.add_row(fit.dtype, str(fit.rows), str(fit.sampled), *scalars, percent(fit.error))
     yield table
+    table = _table(
+        "MAPE by kind, on rows left out of the fit",
+        "dtype",
+        "kind",
+        "rows",
+        "model",
+        "alone",
+        "roofline",
+        "naive",
+        "80 % of measured",
+        "in",
+    )
+    for fit in document.fits:
+        for kind in fit.kinds:
+            ways = (kind.model, kind.alone, kind.calibrated_roofline, kind.naive_roofline)
+            interval = "-" if kind.low is None or kind.high is None else f"{100 * kind.low:+.0f} .. {100 * kind.high:+.0f} %"
+            share = "-" if kind.inside is None else percent(kind.inside)
+            table.add_row(fit.dtype, kind.kind, str(kind.rows), *(percent(found.mape) for found in ways), interval, share)
+    yield table
+    yield Text("alone: three scalars for this kind only; in: rows inside the interval that the other folds give", style="dim")
     table = _table("on rows left out of the fit", "dtype", "predicted by", "MAPE", "median", "P90", "bias", "by time")
     for fit in document.fits:
         for name, figures in _ways(fit).items():
