@@ -112,8 +112,8 @@ def _time_column(sheet: Sheet, names: Sequence[str], where: str, needs_time: boo
         fix = "state the clock they were counted at: a line '# clock: 1.8 GHz' above the header, or --vendor-contract clock='1.8 GHz'"
         raise InvalidSpec(f"{where}: column {cycles[0]!r}", "cycles without a clock give no time", fix)
     if needs_time:
-        fix = "add one with its unit, e.g. latency_us, or map one: NAME=time_us"
-        raise InvalidSpec(where, f"no column with a time; there are {', '.join(sheet.header)}"[:400], fix)
+        what = f"no column with a time; there are {', '.join(sheet.header)}"[:400]
+        raise InvalidSpec(where, what, "add one with its unit, e.g. latency_us, or map one: NAME=time_us")
     return None, math.nan
 
 
@@ -144,7 +144,6 @@ def listed(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UNKN
     columns : Columns
         Of this sheet.
     row : int
-        Index of the row.
     default : Dtype
         Element type of rows that do not say.
 

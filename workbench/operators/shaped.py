@@ -53,8 +53,8 @@ def extents(found: Word, inputs: str, outputs: str = "", plain: str = "", mnk: s
     if found.kind in ATTENTION:
         return _attention(given, layout.upper())
     first = given[0]
-    elements = max(prod(shape) for shape in (*given, out))
-    found_dims = {"rows": prod(first[:-1]), "cols": first[-1], "elements": elements}
+    sizes: list[int] = [prod(shape) for shape in (*given, out)]
+    found_dims = {"rows": prod(first[:-1]), "cols": first[-1], "elements": max(sizes)}
     if out and found.kind == Kind.EMBEDDING:
         found_dims |= {"rows": prod(out[:-1]), "cols": out[-1]}
     if out and found.kind == Kind.REDUCTION and prod(out) and prod(first) % prod(out) == 0:
