@@ -60,7 +60,7 @@ class Joules:
 
 
 def joules(cards: Cards) -> Joules:
-    """Return the energies of packed cards; cards that share their parts share the work."""
+    """Return the energies of packed cards; cards whose power and energies are the same share the work."""
     size = len(cards.specs)
     out = Joules(
         np.empty((size, 2 * len(cards.dtypes))), np.empty((size, len(LEVELS))), np.empty(size), np.empty(size),
@@ -69,7 +69,9 @@ def joules(cards: Cards) -> Joules:
     known: dict[tuple[object, ...], int] = {}
     why: list[str] = []
     for s, spec in enumerate(cards.specs):
-        key = (id(spec.power), id(spec.memory), id(spec.matrix), id(spec.vector), cards.runs_as[s])
+        memory = tuple((level, part.energy, part.bandwidth is None, part.scope) for level, part in spec.memory.items())
+        matrix = (spec.matrix.staging, spec.matrix.operand_a, spec.matrix.operand_b, spec.matrix.accumulator, *spec.matrix.rate)
+        key = (spec.name, id(spec.power), id(spec.vector), cards.runs_as[s], matrix, memory)
         first = known.setdefault(key, s)
         if first != s:
             for array in (out.operation, out.byte, out.idle, out.watts, out.acts):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -191,8 +192,8 @@ def _dataset(table: OpTable, space: CardSpace, found: _Found, notes: list[str]) 
     def laid(values: np.ndarray) -> np.ndarray:
         return values.reshape(*shape, *values.shape[2:])
 
-    def words(codes: np.ndarray, kind: type[Bound] | type[Evidence]) -> np.ndarray:
-        return laid(np.array([*(member.name.lower() for member in kind), ""], dtype=object)[codes])
+    def words(codes: np.ndarray, kind: type[IntEnum]) -> np.ndarray:
+        return np.array([*(member.name.lower() for member in kind), ""], dtype=object)[codes]
 
     second, text = {"units": "s"}, np.array(["; ".join(note) for note in found.notes] or [], dtype=object)
     data: dict[Hashable, Any] = {
@@ -202,8 +203,8 @@ def _dataset(table: OpTable, space: CardSpace, found: _Found, notes: list[str]) 
         "energy": (dims, laid(found.times[3]), {"units": "J", "long_name": "energy of one execution"}),
         "bytes": ((*dims, "level"), laid(found.level), {"units": "B", "long_name": "traffic by memory level"}),
         "resource_seconds": ((*dims, "resource"), laid(found.resource), {**second, "long_name": "busy time of each resource alone"}),
-        "bound": (dims, words(found.codes[0], Bound), {"long_name": "resource that sets the time"}),
-        "evidence": (dims, words(found.codes[1], Evidence), {"long_name": "what the time rests on"}),
+        "bound": (dims, laid(words(found.codes[0], Bound)), {"long_name": "resource that sets the time"}),
+        "evidence": (dims, laid(words(found.codes[1], Evidence)), {"long_name": "what the time rests on"}),
         "note": ("operator", text, {"long_name": "what was assumed in any cell"}),
         "valid": (space.dims, (found.reason == 0).reshape(space.shape)),
         "reason": (space.dims, found.reason.reshape(space.shape), {"long_name": "index into reason_text"}),
@@ -213,13 +214,13 @@ def _dataset(table: OpTable, space: CardSpace, found: _Found, notes: list[str]) 
         "operator": np.arange(len(table)),
         "name": ("operator", np.array(table.name, dtype=object)),
         "signature": ("operator", np.array(table.signature, dtype=object)),
-        "kind": ("operator", np.array([Kind(code).name.lower() for code in table.kind.tolist()], dtype=object)),
-        "dtype": ("operator", np.array([Dtype(code).name.lower() for code in table.dtype.tolist()], dtype=object)),
+        "kind": ("operator", words(table.kind, Kind)),
+        "dtype": ("operator", words(table.dtype, Dtype)),
         "count": ("operator", table.count, {"units": "1"}),
         "flops": ("operator", table.flops, {"units": "FLOP"}),
         "measured": ("operator", table.measured_s, second),
-        "level": list(LEVELS),
-        "resource": [bound.name.lower() for bound in Bound],
+        "level": np.array(LEVELS, dtype=object),
+        "resource": words(np.arange(len(Bound)), Bound),
         "reason_text": ("code", np.array(found.reasons, dtype=object)),
     }
     base = {} if space.base is None else {"npu": space.base.name} | ({} if space.dims else {"npu_digest": space.base.digest})
