@@ -53,13 +53,18 @@ def extents(found: Word, inputs: str, outputs: str = "", plain: str = "", mnk: s
     if found.kind in ATTENTION:
         return _attention(given, layout.upper())
     first = given[0]
-    sizes: list[int] = [prod(shape) for shape in (*given, out)]
-    found_dims = {"rows": prod(first[:-1]), "cols": first[-1], "elements": max(sizes)}
+    largest = max(map(_elements, [*given, out]))
+    found_dims = {"rows": prod(first[:-1]), "cols": first[-1], "elements": largest}
     if out and found.kind == Kind.EMBEDDING:
         found_dims |= {"rows": prod(out[:-1]), "cols": out[-1]}
-    if out and found.kind == Kind.REDUCTION and prod(out) and prod(first) % prod(out) == 0:
-        found_dims |= {"rows": prod(out), "cols": prod(first) // prod(out)}
+    whole, results = _elements(first), _elements(out)
+    if out and found.kind == Kind.REDUCTION and results and whole % results == 0:
+        found_dims |= {"rows": results, "cols": whole // results}
     return found_dims
+
+
+def _elements(shape: Shape) -> int:
+    return prod(shape)
 
 
 def _product(factors: list[Shape], out: Shape, layout: str) -> dict[str, int]:

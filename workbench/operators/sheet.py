@@ -178,7 +178,7 @@ def _sheet(page: Page, expected: Collection[str], digest: str, units_row: bool) 
             for name, unit in zip(header, units + [""] * len(header), strict=False)
         )
         body = body[1:]
-    kept, remarks = _body(page, header, body)
+    kept, remarks = _body(page, header, [cell.strip().lower() for cell in head], body)
     notes = page.notes
     if remarks:
         places = ", ".join(map(str, remarks[:8])) + (" ..." if len(remarks) > 8 else "")
@@ -203,14 +203,13 @@ def _is_units(cells: list[str], header: tuple[str, ...]) -> bool:
     return all(map(headings.is_unit, cells)) and any(cell in UNITS or cell in ("cycles", "clk") for cell in plain)
 
 
-def _body(page: Page, header: tuple[str, ...], rows: Rows) -> tuple[Rows, list[int]]:
-    """Return rows of exactly the header's width, and the lines of totals, repeated headers and remarks."""
+def _body(page: Page, header: tuple[str, ...], again: list[str], rows: Rows) -> tuple[Rows, list[int]]:
+    """Return rows of exactly the header's width, and the lines of totals, repeated headers (``again``) and remarks."""
     kept: Rows = []
     remarks = []
-    lower = [cell.lower() for cell in header]
     for line, cells in rows:
         full = [cell.strip() for cell in cells if cell.strip()]
-        if [cell.strip().lower() for cell in cells[: len(header)]] == lower or _is_remark(cells, full, header):
+        if [cell.strip().lower() for cell in cells] == again or _is_remark(cells, full, header):
             remarks.append(line)
             continue
         wide = len(header)
