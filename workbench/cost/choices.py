@@ -18,12 +18,14 @@ class Choices:
     """``tile`` of matrix products and ``algorithm`` of convolutions (None, "cheapest": the fastest is chosen); ``copies`` as `COLD` says.
 
     A measuring harness that repeats one operator on one set of operands has copies (1, 1); one that cycles through six, (6, 2);
-    a real job finds its operands cold unless its neighbours left them.
+    a real job finds its operands cold unless its neighbours left them. ``persistent`` keeps a recurrent layer's weights in the
+    cores where they fit, which libraries do on request only.
     """
 
     tile: Tile | None = None
     algorithm: str = CHEAPEST
     copies: Copies = COLD
+    persistent: bool = False
 
 
 FREE = Choices()
