@@ -142,8 +142,8 @@ def exhaustive(card, shape, operand, total):
     """Fastest of every multiple of the quanta up to the first that covers the axis, and of every split: nothing is left out."""
     job = kernels.prepare(card, shape, operand, total, False, False)
     best = math.inf
-    for i in range(int(math.ceil(job.m / card[kernels.QM]))):
-        for j in range(int(math.ceil(job.n / card[kernels.QN]))):
+    for i in range(math.ceil(job.m / card[kernels.QM])):
+        for j in range(math.ceil(job.n / card[kernels.QN])):
             tm, tn = (i + 1) * card[kernels.QM], (j + 1) * card[kernels.QN]
             if i + j > 0 and not kernels.feasible(card, operand, tm, tn):
                 continue

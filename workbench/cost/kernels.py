@@ -51,7 +51,7 @@ class Level(NamedTuple):
 
     read: float  # [s/B] of all instances together
     cast: float  # 1 / cores served by a read
-    count: float  # instances
+    instances: float
     wave: float  # 1 / tiles a side that the cores of an instance work on at once
     fit_m: float  # panels its capacity makes of m and n, 0 where both operands fit
     fit_n: float
@@ -72,6 +72,7 @@ class Job(NamedTuple):
     all_b: float
     all_c: float
     cores: float
+    core: float  # 1 / cores
     static: float
     most: float  # splits
     flow: float
@@ -190,12 +191,12 @@ def times(job, tm, tn, tall, wide, per, ks, units, split, most, whole):
     shared = inner = outer = 0.0
     if job.middles > 0.0:
         inner = fetched * job.inner.cast
-        regions = max(1.0, min(job.inner.count / (job.batch * most), tall * wide))
+        regions = max(1.0, min(job.inner.instances / (job.batch * most), tall * wide))
         fetched = min(inner, reads(job, job.inner, regions, tall, wide))
         shared = inner * job.inner.read
     if job.middles > 1.0:
         outer = fetched * job.outer.cast
-        regions = max(1.0, min(job.outer.count / (job.batch * most), tall * wide))
+        regions = max(1.0, min(job.outer.instances / (job.batch * most), tall * wide))
         fetched = min(outer, reads(job, job.outer, regions, tall, wide))
         shared = max(shared, outer * job.outer.read)
     parted = 1.0 if split > 1.0 else 0.0
@@ -221,8 +222,10 @@ def power(job, t):
 def evaluate(job, tm, tn, tall, wide, split):
     """`Times` of a tiling; ``tall`` and ``wide`` are the tiles along m and n."""
     units = job.batch * tall * wide * split
-    even = units / job.cores
-    per = max(1.0, even + job.static * (np.ceil(even) - even))
+    even = units * job.core
+    whole = np.ceil(even)  # of a product with a rounded reciprocal: off by one at most, put right
+    whole += (1.0 if whole * job.cores < units else 0.0) - (1.0 if (whole - 1.0) * job.cores >= units else 0.0)
+    per = max(1.0, even + job.static * (whole - even))
     ks = np.ceil(job.k / (split * job.qk)) * job.qk
     return times(job, tm, tn, tall, wide, per, ks, units, split, split, True)
 
@@ -231,7 +234,7 @@ def evaluate(job, tm, tn, tall, wide, split):
 def bound(job, tm, tn, tall, wide, most):
     """`Times` that no split of 2 to ``most`` undercuts: an even share, at least of the most split tile, and the sums of two parts."""
     units = job.batch * tall * wide * most
-    return times(job, tm, tn, tall, wide, max(1.0, units / job.cores), job.k / most, units, 2.0, most, False)
+    return times(job, tm, tn, tall, wide, max(1.0, units * job.core), job.k / most, units, 2.0, most, False)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -240,7 +243,7 @@ def seconds_of(job, t):
     return t.serial + math.sqrt(math.sqrt(power(job, t)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def axis(quantum, extent, limit, room, at):
     """Write sizes up to ``limit`` (at least one quantum) and, TILES further, tiles along an axis; return where they end.
 
@@ -250,6 +253,18 @@ def axis(quantum, extent, limit, room, at):
     top = max(1.0, np.floor(limit / quantum))
     growth = 1.0 if whole <= WHOLE else 1.0 + math.log(whole) / THIN
     middle = np.floor(math.sqrt(whole))
+    if growth == 1.0:
+        few = int(min(middle, top))
+        for i in range(few):
+            room[at + i], room[TILES + at + i] = (1.0 + i) * quantum, np.ceil(whole / (1.0 + i))
+        at += few
+        few = int(np.ceil(whole / middle)) - 1
+        for i in range(few):
+            room[at + i], room[TILES + at + i] = np.ceil(whole / (few - i)) * quantum, float(few - i)
+        at += few
+        while room[at - 1] > top * quantum:
+            at -= 1
+        return at
     size = 1.0
     while size <= min(middle, top):
         room[at], room[TILES + at] = size * quantum, np.ceil(whole / size)
@@ -304,23 +319,22 @@ def tiles(card, job, room):
 def search(card, job, room, choice):
     """Fill ``choice`` (tm, tn, split) with the fastest feasible tiling; ``room`` [9 * TILES] is scratch."""
     found = tiles(card, job, room)
+    most = max(2.0, job.most)
     for p in range(found):
         tm, tn, tall, wide = room[p], room[TILES + p], room[2 * TILES + p], room[3 * TILES + p]
         t = evaluate(job, tm, tn, tall, wide, 1.0)
         room[4 * TILES + p], room[5 * TILES + p] = power(job, t), t.serial
-        most = min(job.most, np.floor(WAVES * job.cores / (job.batch * tall * wide)))
-        t = bound(job, tm, tn, tall, wide, max(2.0, most))
+        t = bound(job, tm, tn, tall, wide, most)
         room[6 * TILES + p], room[7 * TILES + p] = power(job, t), t.serial
-        room[8 * TILES + p] = most
     best = math.inf
     for p in range(found - 1, -1, -1):
         best = least(room, p, best, choice, room[p], room[TILES + p], 1.0)
     for p in range(found - 1, -1, -1):
         left = best - room[7 * TILES + p]
-        if left <= 0.0 or room[6 * TILES + p] >= left * left * left * left or room[8 * TILES + p] < 2.0:
+        if left <= 0.0 or room[6 * TILES + p] >= left * left * left * left:
             continue
         tm, tn, tall, wide = room[p], room[TILES + p], room[2 * TILES + p], room[3 * TILES + p]
-        splits = int(room[8 * TILES + p]) - 1
+        splits = int(min(most, np.floor(WAVES * job.cores / (job.batch * tall * wide)))) - 1
         for i in range(splits):
             t = evaluate(job, tm, tn, tall, wide, 2.0 + i)
             room[4 * TILES + i], room[5 * TILES + i] = power(job, t), t.serial
@@ -370,7 +384,7 @@ def prepare(card, shape, operand, total, resident, written):
         outer = level_of(shape, operand, total, two[0], two[1], two[2], two[3], card[CORES] / two[1])
     return Job(
         shape[0], shape[1], shape[2], k, operand[0], operand[1], operand[2], width, total[0], total[1], total[2],
-        card[CORES], card[STATIC], most, card[FLOW], card[ROWS], card[COLS], card[DEPTH], fold, cycle / card[MACS],
+        card[CORES], 1.0 / card[CORES], card[STATIC], most, card[FLOW], card[ROWS], card[COLS], card[DEPTH], fold, cycle / card[MACS],
         1.0 / card[PORT], 1.0 / card[PORT_A], 1.0 / card[PORT_B], 1.0 / card[PORT_SUM], feeds,
         1.0 / card[RATE_WRITE], 1.0 / (card[RATE_MEMORY] * card[ETA_MEMORY]), card[LAUNCH] + latency,
         SPLIT_LATENCY * card[LATENCY_SHARED], latency / card[STAGING], stalled, card[STEP] / card[CLOCK], card[QK], card[STEP_WIDTH],
