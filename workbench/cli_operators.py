@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -75,15 +76,17 @@ def estimate(
 
 
 @click.command()
-@click.argument("file", metavar="MEASURED.csv")
+@click.argument("files", metavar="MEASURED.csv...", nargs=-1, required=True)
 @_table_options
 @click.option("--out", metavar="FILE.yaml", help="Write the card with its fitted scalars and their errors.")
-@click.option("--copies", type=click.FloatRange(min=1), help="Working sets the harness cycled through (1: operands stay cached).")
+@click.option("--copies", metavar="N[,OUTPUTS]", help="Working sets (and outputs) the harness cycled through; 1: operands stay cached.")
+@click.option("--keep-launch", is_flag=True, help="Write the card's own kernel overhead: the harness timed on the host.")
 def calibrate(
-    file: str, npu: str, columns: tuple[str, ...], where: tuple[str, ...], dtype: str | None, as_json: bool, out: str | None,
-    copies: float | None,
+    files: tuple[str, ...], npu: str, columns: tuple[str, ...], where: tuple[str, ...], dtype: str | None, as_json: bool, out: str | None,
+    copies: str | None, keep_launch: bool,
 ) -> None:  # fmt: skip
-    """Fit three scalars a dtype on measured matrix products; errors are those of rows left out of the fit."""
+    """Fit three scalars a dtype on measured operators of all kinds together; errors are those of rows left out of the fit."""
+    from workbench.cost.choices import Choices
     from workbench.hardware.npu import load_npu
     from workbench.study.calibration import calibrate_card
     from workbench.study.document import to_json
@@ -92,9 +95,10 @@ def calibrate(
 
     if out:
         writable(out, "--out")
+    spec, choices = load_npu(npu), Choices(copies=_copies(copies))
     asked = {"columns": pairs(columns, "--columns"), "where": pairs(where, "--where"), "dtype": dtype}
-    operators = read_operators(file, needs_time=True, **asked)  # type: ignore[arg-type]
-    found = calibrate_card(operators, load_npu(npu), copies=float("inf") if copies is None else copies, out=out)
+    tables = [read_operators(file, needs_time=True, **asked) for file in dict.fromkeys(files)]  # type: ignore[arg-type]
+    found = calibrate_card(tables, spec, choices=choices, keep_launch=keep_launch, out=out)
     if out:
         Path(out).write_text(found.spec.to_yaml(), encoding="utf-8")
     if as_json:
@@ -103,3 +107,16 @@ def calibrate(
     show(calibration_text(found.document))
     if out:
         click.echo(f"written to {out}: workbench predict TRACE --npu {out}")
+
+
+def _copies(text: str | None) -> tuple[float, float]:
+    """Read working sets and outputs between two uses: ``6`` or ``6,2``; nothing: cold."""
+    if text is None:
+        return math.inf, math.inf
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) not in (1, 2) or not all(value >= 1.0 for value in values):
+        raise click.UsageError(f"--copies {text!r}: write a number of at least 1, or two of them: 6,2")
+    return values[0], values[-1]

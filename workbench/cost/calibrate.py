@@ -1,7 +1,6 @@
-"""Three scalars a card and dtype (sustained compute, sustained bandwidth, kernel overhead), fitted on measured products.
+"""Calibration of a card for one dtype: scalars fitted on all kinds together, and the interval of every kind.
 
-Rows are split by a hash of (op, dtype, shape), so that one shape never stands on both sides (design.md, section 7).
-The calibrated roofline, ``t0 + max(flops / (eta_c peak), bytes / (eta_m bandwidth))``, is fitted the same way as the yardstick.
+See `fit` for the method. `accuracy` defines the figures by which predictions are compared.
 """
 
 from __future__ import annotations
@@ -13,14 +12,100 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.cost import kernels, matrix
-from workbench.cost.pack import pack
+from workbench.cost.choices import FREE, Choices
+from workbench.cost.errors import FEWEST, groups_of, quantiles
+from workbench.cost.fit import FOLDS, SAMPLE, Fit, fit_scalars
+from workbench.cost.pack import calibration, pack
+from workbench.cost.predictors import modelled
 from workbench.hardware.parts import Calibration
+from workbench.hardware.schema import ERROR_GROUPS
 from workbench.hardware.spec import NpuSpec
+from workbench.operators.table import OpTable
 
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The scalars of one dtype as a card states them, and the fit behind them."""
+
+    stated: Calibration
+    fit: Fit
+
+
+def fold(op: str, dtype: str, shape: tuple[int, ...], folds: int = 2) -> int:
+    """Return the fold of a row from its operator, dtype and shape alone (`fit.hashes` does so for a table)."""
+    text = f"{op}|{dtype}|{'x'.join(str(int(extent)) for extent in shape)}"
+    return hashlib.sha256(text.encode()).digest()[0] % folds
+
+
+def calibrate(
+    spec: NpuSpec, dtype: str, table: OpTable, source: str, *, choices: Choices = FREE, launch: float | None = None, most: int = SAMPLE
+) -> Calibrated:
+    """Fit a card's scalars for one dtype, with the errors of rows left out of the fit.
+
+    Parameters
+    ----------
+    spec : NpuSpec
+        Card.
+    dtype : str
+        Dtype whose scalars are fitted.
+    table : OpTable
+        U measured operators that run as it.
+    source : str
+        Where the measurements come from.
+    choices : Choices
+        What the measuring harness left warm.
+    launch : float, optional
+        Kernel overhead to state in place of the fitted one, which is then the harness's [s].
+    most : int
+        Rows a kind that the fit looks at.
+
+    Returns
+    -------
+    Calibrated
+        Fitted on all rows; errors are cross-validated (five folds by shape) by kind, for kinds with enough rows.
+    """
+    own = np.array(calibration(spec, dtype)[:3])
+    found = fit_scalars(lambda rows: modelled(spec, dtype, rows, choices), table, own, folds=FOLDS, most=most)
+    group = groups_of(table)
+    errors = {}
+    for code in np.unique(group):
+        rows = group == code
+        if rows.sum() >= FEWEST:
+            low, high = quantiles(found.left_out_s[rows], table.measured_s[rows])
+            errors[ERROR_GROUPS[code]] = (round(low, 3), round(high, 3))
+    miss = np.abs(np.log(found.left_out_s / table.measured_s))
+    error = float(f"{np.expm1(np.quantile(miss, 0.8)):.2g}")
+    compute, memory, overhead = (float(f"{value:.3g}") for value in found.scalars)
+    return Calibrated(Calibration(compute, memory, overhead if launch is None else launch, error, source, errors), found)
+
+
+def accuracy(predicted_s: np.ndarray, measured_s: np.ndarray) -> dict[str, float]:
+    """Return MAPE, median, P90, signed bias and time-weighted error of predictions (fractions)."""
+    miss = predicted_s / measured_s - 1.0
+    return {
+        "mape": float(np.mean(np.abs(miss))),
+        "median": float(np.median(np.abs(miss))),
+        "p90": float(np.quantile(np.abs(miss), 0.9)),
+        "bias": float(np.mean(miss)),
+        "time_weighted": float(np.sum(np.abs(predicted_s - measured_s)) / np.sum(measured_s)),
+    }
+
+
+def skill(ours_s: np.ndarray, theirs_s: np.ndarray, measured_s: np.ndarray, draws: int = 1000) -> tuple[float, float, float]:
+    """Return 1 - MAPE of ours / MAPE of theirs: 5 %, 50 % and 95 % of a bootstrap over rows (Efron, Annals of Statistics 1979)."""
+    ours, theirs = (np.abs(seconds / measured_s - 1.0) for seconds in (ours_s, theirs_s))
+    random, found = np.random.default_rng(0), np.empty(draws)
+    for draw in range(draws):
+        rows = random.integers(0, len(ours), len(ours))
+        found[draw] = 1.0 - ours[rows].mean() / max(float(theirs[rows].mean()), 1e-12)
+    low, middle, high = np.quantile(found, [0.05, 0.5, 0.95])
+    return float(low), float(middle), float(high)
+
+
+# Products alone, by their own path
 Predict = Callable[[np.ndarray], np.ndarray]
 START = np.array([0.8, 0.8, 3e-6])
 LOWER, UPPER = np.array([0.05, 0.05, 2e-7]), np.array([1.0, 1.0, 1e-4])
-FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -39,12 +124,6 @@ class Products:
     def take(self, rows: np.ndarray) -> Products:
         """Return some rows."""
         return replace(self, shape=self.shape[rows], operand=self.operand[rows], measured_s=self.measured_s[rows])
-
-
-def fold(op: str, dtype: str, shape: tuple[int, ...], folds: int = 2) -> int:
-    """Return the fold of a row from its operator, dtype and shape alone."""
-    text = f"{op}|{dtype}|{'x'.join(str(int(extent)) for extent in shape)}"
-    return hashlib.sha256(text.encode()).digest()[0] % folds
 
 
 def tile_model(spec: NpuSpec, dtype: str, rows: Products) -> Predict:
@@ -108,47 +187,3 @@ def fit(predict: Predict, measured_s: np.ndarray, start: np.ndarray = START) -> 
         if not moved:
             step = step / 2.0
     return np.exp(point)
-
-
-def calibrate(spec: NpuSpec, dtype: str, rows: Products, folds: np.ndarray, source: str) -> Calibration:
-    """Fit a card's scalars for one dtype, with the error of rows left out of the fit.
-
-    Parameters
-    ----------
-    spec : NpuSpec
-        Card.
-    dtype : str
-        Dtype name.
-    rows : Products
-        Measurements.
-    folds : ndarray of int, shape (U,)
-        Fold of every row, see `fold`.
-    source : str
-        Where the measurements come from.
-
-    Returns
-    -------
-    Calibration
-        Fitted on all rows; ``error`` is e such that 80 % of left-out rows lie within a factor 1 + e.
-    """
-    scalars = fit(tile_model(spec, dtype, rows), rows.measured_s)
-    miss = np.empty(len(folds))
-    for left in np.unique(folds):
-        out = folds == left
-        fitted = fit(tile_model(spec, dtype, rows.take(~out)), rows.measured_s[~out], scalars)
-        miss[out] = np.abs(np.log(tile_model(spec, dtype, rows.take(out))(fitted) / rows.measured_s[out]))
-    error = float(np.expm1(np.quantile(miss, 0.8)))
-    compute, memory, launch = (float(f"{value:.3g}") for value in scalars)
-    return Calibration(compute, memory, launch, float(f"{error:.2g}"), source)
-
-
-def accuracy(predicted_s: np.ndarray, measured_s: np.ndarray) -> dict[str, float]:
-    """Return MAPE, median, P90, signed bias and time-weighted error of predictions (fractions)."""
-    miss = predicted_s / measured_s - 1.0
-    return {
-        "mape": float(np.mean(np.abs(miss))),
-        "median": float(np.median(np.abs(miss))),
-        "p90": float(np.quantile(np.abs(miss), 0.9)),
-        "bias": float(np.mean(miss)),
-        "time_weighted": float(np.sum(np.abs(predicted_s - measured_s)) / np.sum(measured_s)),
-    }

@@ -25,7 +25,6 @@ from workbench.operators.table import DIMS, Kind, OpTable
 Interval = tuple[float, float]
 FEW_QUERIES = 16  # up to so many queries attention is called decoding
 COVER = 0.8
-LEVELS = ((1.0 - COVER) / 2.0, (1.0 + COVER) / 2.0)
 FEWEST = 10  # left-out rows from which a kind's own quantiles are stated
 BORROWS: Mapping[str, str] = MappingProxyType(
     {
@@ -66,15 +65,35 @@ def quantiles(predicted_s: np.ndarray, measured_s: np.ndarray) -> Interval:
     -------
     low, high : float
         ``measured`` lies between ``predicted x (1 + low)`` and ``predicted x (1 + high)``; low <= 0 <= high, so that the
-        predicted time is inside. Where that cuts one end off, the other is moved in until 80 % remain.
+        predicted time is inside. Where that cuts one end off, the other is moved in until 80 % remain. Ranks are
+        counted as of U + 1 rows, as split conformal prediction asks: few rows know their quantiles badly.
     """
-    miss = np.sort(np.log(measured_s / predicted_s))
-    low, high = np.quantile(miss, LEVELS)
+    miss = np.log(measured_s / predicted_s)
+    below, above = float(np.mean(miss < 0.0)), float(np.mean(miss > 0.0))
+    low, high = _ranked(miss, (1.0 - COVER) / 2.0), _ranked(miss, (1.0 + COVER) / 2.0)
     if low > 0.0:
-        low, high = 0.0, max(float(np.quantile(miss, min(1.0, COVER + float(np.mean(miss < 0.0))))), 0.0)
+        low, high = 0.0, max(_ranked(miss, COVER + below), 0.0)
     elif high < 0.0:
-        low, high = min(float(np.quantile(miss, max(0.0, 1.0 - COVER - float(np.mean(miss > 0.0))))), 0.0), 0.0
+        low, high = min(_ranked(miss, 1.0 - COVER - above), 0.0), 0.0
     return float(np.expm1(low)), float(np.expm1(high))
+
+
+def _ranked(miss: np.ndarray, share: float) -> float:
+    """Return the value below which a share of U + 1 rows lies: order statistic ``share (U + 1)``."""
+    return float(np.quantile(miss, min(max(share, 0.0), 1.0), method="weibull"))
+
+
+def inside(predicted_s: np.ndarray, measured_s: np.ndarray, fold: np.ndarray) -> float:
+    """Return the share of rows inside the interval that the rows of the other folds give."""
+    hits = 0
+    for left in np.unique(fold):
+        out = fold == left
+        if out.all():
+            return float("nan")
+        low, high = quantiles(predicted_s[~out], measured_s[~out])
+        miss = measured_s[out] / predicted_s[out] - 1.0
+        hits += int(((miss >= low) & (miss <= high)).sum())
+    return hits / len(fold)
 
 
 def intervals(table: OpTable, cards: Cards, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,13 +1,14 @@
 """Fitting three scalars by compass search on a lattice of their logarithms; every point is priced once for all starts and folds.
 
 Method: pattern search after Hooke and Jeeves, "Direct Search" Solution of Numerical and Statistical Problems (JACM 1961); the
-model has kinks (a tile changes), so no gradient is asked for. Rows of one family share an unknown scale of error, which
-Laplace's likelihood estimates with the scalars: families the model knows well decide, families it knows badly cannot pull.
+model has kinks (a tile changes), so no gradient is asked for. The loss of a row is between |log error| and |relative error|,
+so that over- and underestimates weigh alike; a group of rows (a kind of operator) weighs by the mean of its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -19,7 +20,7 @@ LOWER, UPPER = np.array([0.05, 0.05, 2e-7]), np.array([1.0, 1.0, 1e-3])
 STARTS = np.array([(c, m, t) for c in (0.35, 0.8) for m in (0.35, 0.8) for t in (2e-6, 1e-5, 4e-5)])
 STEPS = (32, 16, 8, 4, 2, 1)
 FAR = 1.1  # natural logarithm beyond which (a factor 3) an overestimate weighs no more than an underestimate: outliers do not decide
-FLOOR = 0.01  # error below which a family's fit is as good as exact
+FLOOR = 0.01  # error below which a fit is as good as exact
 Point = tuple[int, int, int]
 LEAST = tuple(int(np.ceil(x)) for x in np.log(LOWER) / GRAIN)
 MOST = tuple(int(np.floor(x)) for x in np.log(UPPER) / GRAIN)
@@ -50,13 +51,17 @@ class Lattice:
         Scalars to seconds.
     measured_s : ndarray, shape (U,)
         Measured times [s].
-    family : ndarray of int, shape (U,)
-        Rows of one family share a scale of error.
+    group : ndarray of int, shape (U,)
+        Kind of operator of every row.
+    weight : mapping of int to float, optional
+        Weight of the mean loss of each group; 1 where it is not given.
     """
 
-    def __init__(self, predict: Predictor, measured_s: np.ndarray, family: np.ndarray) -> None:
+    def __init__(
+        self, predict: Predictor, measured_s: np.ndarray, group: np.ndarray, weight: Mapping[int, float] = MappingProxyType({})
+    ) -> None:
         self.predict, self.measured_s = predict, measured_s
-        self.families = [family == code for code in np.unique(family)]
+        self.groups = [(group == code, weight.get(int(code), 1.0)) for code in np.unique(group)]
         self.known: dict[Point, np.ndarray] = {}
 
     def misses(self, points: Sequence[Point]) -> list[np.ndarray]:
@@ -69,18 +74,17 @@ class Lattice:
         return [self.known[point] for point in points]
 
     def losses(self, points: Sequence[Point], rows: np.ndarray) -> np.ndarray:
-        """Return the negative log-likelihood a row at some points, of the rows of a mask [U]."""
+        """Return the weighted mean loss at some points, of the rows of a mask [U]."""
         return np.array([self._loss(miss, rows) for miss in self.misses(points)])
 
     def _loss(self, miss: np.ndarray, rows: np.ndarray) -> float:
         weight = (np.abs(np.expm1(np.clip(miss, -FAR, FAR))) + np.abs(miss)) / 2.0
         total = 0.0
-        for family in self.families:
-            own = family & rows
-            count = int(own.sum())
-            if count:
-                total += count * float(np.log(FLOOR + weight[own].mean()))
-        return total / max(int(rows.sum()), 1)
+        for group, share in self.groups:
+            own = group & rows
+            if own.any():
+                total += share * (FLOOR + float(weight[own].mean()))
+        return total
 
     def search(self, start: Point, rows: np.ndarray, steps: Sequence[int] = STEPS) -> tuple[Point, float]:
         """Return the best point near a start and its loss, of the rows of a mask.
@@ -110,9 +114,9 @@ class Lattice:
         return best, value
 
 
-def best_start(lattice: Lattice, rows: np.ndarray, own: np.ndarray) -> Point:
-    """Return the best of several searches with coarse steps, from `STARTS` and from what the card states [3]."""
-    points = list(dict.fromkeys([point_of(own), *map(point_of, STARTS)]))
+def best_start(lattice: Lattice, rows: np.ndarray, own: np.ndarray, more: Sequence[Point] = ()) -> Point:
+    """Return the best of three searches with coarse steps, from the best of `STARTS`, what the card states [3] and ``more``."""
+    points = list(dict.fromkeys([point_of(own), *more, *map(point_of, STARTS)]))
     order = np.argsort(lattice.losses(points, rows), kind="stable")[:3]
     found = [lattice.search(points[at], rows, STEPS[:3]) for at in order]
     return min(found, key=lambda pair: pair[1])[0]

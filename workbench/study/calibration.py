@@ -1,162 +1,219 @@
-"""Calibrating a card from a file of measured products: three scalars a dtype, their error on rows left out, both rooflines beside."""
+"""Calibrating a card from files of measured operators: three scalars a dtype, errors by kind on rows left out, rooflines beside."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from workbench.cost.calibrate import FOLDS, Predict, Products, accuracy, calibrate, fit, fold, roofline, tile_model
-from workbench.cost.models import PRODUCTS, item_sizes
-from workbench.cost.pack import resolve
+from workbench.cost.calibrate import accuracy, calibrate, skill
+from workbench.cost.choices import FREE, Choices
+from workbench.cost.doubts import FEWEST_ROWS, doubts, too_slow, why_not
+from workbench.cost.errors import groups_of, inside
+from workbench.cost.fit import FOLDS, Fit, fit_scalars, hashes, start_of
+from workbench.cost.pack import calibration
+from workbench.cost.predictors import NAIVE, modelled, roofline, runs_as
 from workbench.errors import Note, Refused
 from workbench.hardware import schema
 from workbench.hardware.npu import NpuSpec
 from workbench.hardware.parts import Calibration
-from workbench.operators.table import Dtype, Kind
-from workbench.study.documents_operators import CalibrationDocument, FiguresDocument, FitDocument
+from workbench.operators.rows import join, take
+from workbench.operators.table import Dtype, OpTable
+from workbench.study.documents_operators import CalibrationDocument, FiguresDocument, FitDocument, KindFitDocument
 from workbench.study.operators_csv import Operators
 from workbench.study.report import note_documents
 
-FEWEST = 20
-"""Products a dtype needs: three scalars, and enough left out to state an error."""
 WEAKEST = schema.TOP["confidence"].choices[-2]
 """Confidence of a card whose description nobody vouches for, once measurements stand behind it."""
-NAIVE = np.array([1.0, 1.0, 0.0])
-DRAWS = 2000
-Model = Callable[[NpuSpec, str, Products], Predict]
+LOSES, LOSES_AT_LEAST = 1.3, 0.03
+"""Factor, and difference, of errors fitted jointly and alone from which a note says that kinds do not agree."""
+HOST_TIMED = 5.0  # times the card's own kernel overhead: a fitted one beyond is the harness's
+ROOFLINE_START = np.array([0.7, 0.7, 5e-6])
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibratedCard:
     """A card with fitted scalars, and how well they predict."""
 
     spec: NpuSpec
     document: CalibrationDocument
 
 
-def calibrate_card(operators: Operators, spec: NpuSpec, *, copies: float = np.inf, out: str | None = None) -> Calibrated:
-    """Fit the scalars of every dtype with enough measured products.
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one dtype, with their places ``file:line``."""
+
+    dtype: str
+    table: OpTable
+    places: np.ndarray
+
+
+def calibrate_card(
+    operators: Operators | Sequence[Operators], spec: NpuSpec, *, choices: Choices = FREE, keep_launch: bool = False, out: str | None = None
+) -> CalibratedCard:
+    """Fit the scalars of every dtype with enough measured operators, on all their kinds together.
 
     Parameters
     ----------
-    operators : Operators
+    operators : Operators or sequence of Operators
         Measured rows of one device and one harness.
     spec : NpuSpec
         The card they ran on.
-    copies : float
-        How many working sets the harness cycled through (1: always the same operands, which then stay in the shared level);
-        infinite: nothing stays.
+    choices : Choices
+        ``copies``: how many working sets the harness cycled through (1: always the same operands, which then stay in the
+        shared level).
+    keep_launch : bool
+        State the card's own kernel overhead instead of the fitted one: of a harness that times on the host.
     out : str, optional
         Where the caller will write the card, for the document.
 
     Returns
     -------
-    Calibrated
+    CalibratedCard
 
     Raises
     ------
     Refused
-        Rows of several devices or harnesses, no dtype with enough products, or a dtype the card does not run.
+        Rows of several devices or harnesses, or no dtype that can be fitted.
     """
-    _one_device(operators)
-    table = operators.table
-    usable = np.isin(table.kind, PRODUCTS) & (table.measured_s > 0) & (table.dims[:, :4] > 0).all(axis=1)
+    files = [operators] if isinstance(operators, Operators) else list(operators)
+    _one_device(files)
+    path = ", ".join(found.sheet.path for found in files)
+    notes = [note for found in files for note in found.notes]
     fits: list[FitDocument] = []
     fitted: dict[str, Calibration] = {}
-    notes = list(operators.notes)
-    other = len(table) - int(usable.sum())
-    if other:
-        notes.append(Note("not-used-to-fit", operators.sheet.path, other, "only measured matrix products calibrate a card"))
-    for code in np.unique(table.dtype[usable]):
-        dtype, rows = Dtype(code).name.lower(), np.flatnonzero(usable & (table.dtype == code))
-        if len(rows) < FEWEST or not resolve(spec, dtype):
-            why = f"{len(rows)} rows are too few to fit" if resolve(spec, dtype) else f"{spec.name} does not run"
-            notes.append(Note("dtype-not-fitted", operators.sheet.path, len(rows), f"{why} {dtype}", f"give at least {FEWEST} products"))
+    refused: list[Note] = []
+    source = f"{', '.join(f'{Path(f.sheet.path).name} (digest {f.sheet.digest})' for f in files)}; five-fold by shape"
+    for rows in _by_dtype(files, spec, choices, path, notes):
+        why, fix = why_not(spec, rows.dtype, rows.table, choices)
+        if not why:
+            own = spec.runtime.launch_overhead if keep_launch else None
+            found = calibrate(spec, rows.dtype, rows.table, source, choices=choices, launch=own)
+            why, fix = too_slow(found.fit, rows.table, rows.dtype), "check the unit of the time column, the card and the dtype"
+        if why:
+            refused.append(Note("dtype-not-fitted", path, len(rows.table), why, fix))
             continue
-        products = products_of(operators, rows, copies)
-        source = f"{Path(operators.sheet.path).name}, digest {operators.sheet.digest}; five-fold by shape"
-        fitted[dtype], figures = _fit(spec, dtype, products, source)
-        fits.append(figures)
+        fitted[rows.dtype] = found.stated
+        fits.append(_document(spec, rows, choices, found.stated, found.fit))
+        notes += doubts(spec, rows.dtype, rows.table, choices, found.fit, rows.places, path)
+        notes += _disagreements(fits[-1], path, keep_launch, spec)
     if not fits:
-        raise Refused(operators.sheet.path, "no dtype has enough measured matrix products", f"give at least {FEWEST} GEMM rows with a time")
+        first = refused[0] if refused else Note("", path, 0, "no row can be priced", f"give at least {FEWEST_ROWS} operators with a time")
+        raise Refused(path, first.text, first.fix)
     made = replace(spec, calibration={**spec.calibration, **fitted})
     if spec.confidence == "invented":
         made = replace(made, confidence=WEAKEST)  # measurements stand behind it now
     document = CalibrationDocument(
-        npu=spec.name, file=operators.sheet.path, file_digest=operators.sheet.digest, out=out, fits=fits, notes=note_documents(notes)
-    )
-    return Calibrated(made, document)
-
-
-def _one_device(operators: Operators) -> None:
-    """Refuse rows of several devices or harnesses: one set of scalars cannot stand for them."""
-    sheet = operators.sheet
-    lower = [name.lower() for name in sheet.header]
-    for column in ("device", "source"):
-        if column in lower:
-            cells = Counter(sheet.rows[int(row)][lower.index(column)].split(" ")[0] for row in operators.row)
-            if len(cells) > 1:
-                first = cells.most_common(1)[0][0]
-                raise Refused(
-                    f"{sheet.path}: column {column!r}",
-                    f"rows of {len(cells)} {column}s: {', '.join(sorted(cells)[:8])}",
-                    f"choose one: --where {column}={first}",
-                )
-
-
-def products_of(operators: Operators, rows: np.ndarray, copies: float) -> Products:
-    """Return some rows as measured products; ``copies`` as in `calibrate_card`."""
-    table = operators.table
-    operand = np.repeat(item_sizes(table)[rows, None], 3, axis=1)
-    operand[:, 2] = np.maximum(operand[:, 2], 2.0)
-    return Products(table.dims[rows, :4].astype(np.float64), operand, table.measured_s[rows], (copies, copies))
-
-
-def _fit(spec: NpuSpec, dtype: str, rows: Products, source: str) -> tuple[Calibration, FitDocument]:
-    folds = np.array([fold(Kind.GEMM.name, dtype, tuple(int(x) for x in shape), FOLDS) for shape in rows.shape])
-    found = calibrate(spec, dtype, rows, folds, source)
-    ours, theirs = (left_out(model, spec, dtype, rows, folds) for model in (tile_model, roofline))
-    naive = roofline(spec, dtype, rows)(NAIVE)
-    miss, other = np.abs(ours / rows.measured_s - 1.0), np.abs(theirs / rows.measured_s - 1.0)
-    draws = np.random.default_rng(0).integers(0, len(miss), (DRAWS, len(miss)))
-    skill = np.quantile(1.0 - miss[draws].mean(axis=1) / np.maximum(other[draws].mean(axis=1), 1e-12), [0.05, 0.5, 0.95])
-    figures = [FiguresDocument(**accuracy(predicted, rows.measured_s)) for predicted in (ours, theirs, naive)]
-    document = FitDocument(
-        dtype=dtype, rows=len(miss), folds=FOLDS, compute=found.compute, memory=found.memory, launch_s=found.launch, error=found.error,
-        model=figures[0], calibrated_roofline=figures[1], naive_roofline=figures[2],
-        skill=(float(skill[0]), float(skill[1]), float(skill[2])),
+        npu=spec.name, file=path, file_digest=", ".join(found.sheet.digest for found in files), out=out, fits=fits,
+        notes=note_documents([*notes, *refused]),
     )  # fmt: skip
-    return found, document
+    return CalibratedCard(made, document)
 
 
-def left_out(model: Model, spec: NpuSpec, dtype: str, rows: Products, folds: np.ndarray) -> np.ndarray:
-    """Return what a model says of every row when it was fitted without the row's fold.
+def _one_device(files: Sequence[Operators]) -> None:
+    """Refuse rows of several devices or harnesses: one set of scalars cannot stand for them."""
+    for column in ("device", "source"):
+        cells: Counter[str] = Counter()
+        for found in files:
+            lower = [name.lower() for name in found.sheet.header]
+            if column in lower:
+                cells.update(found.sheet.rows[int(row)][lower.index(column)].split(" ")[0] for row in found.row)
+        if len(cells) > 1:
+            first = cells.most_common(1)[0][0]
+            raise Refused(
+                f"{', '.join(found.sheet.path for found in files)}: column {column!r}",
+                f"rows of {len(cells)} {column}s: {', '.join(sorted(cells)[:8])}",
+                f"choose one: --where {column}={first}",
+            )
 
-    Parameters
-    ----------
-    model : callable
-        `tile_model` or `roofline`.
-    spec : NpuSpec
-        Card.
-    dtype : str
-        Dtype name.
-    rows : Products
-        Measurements.
-    folds : ndarray of int, shape (U,)
-        Fold of every row.
 
-    Returns
-    -------
-    ndarray, shape (U,)
-        [s]
-    """
-    predicted: np.ndarray = np.empty(len(folds))
-    for left in np.unique(folds):
-        rest, scored = rows.take(folds != left), rows.take(folds == left)
-        scalars = fit(model(spec, dtype, rest), rest.measured_s)
-        predicted[folds == left] = model(spec, dtype, scored)(scalars)
-    return predicted
+def _by_dtype(files: Sequence[Operators], spec: NpuSpec, choices: Choices, path: str, notes: list[Note]) -> list[_Rows]:
+    """Return the rows that can be priced, by the dtype whose scalars price them; note the others."""
+    table = join([found.table for found in files])
+    places = np.array([f"{found.sheet.path}:{found.sheet.line[int(row)]}" for found in files for row in found.row])
+    timed = np.isfinite(table.measured_s) & (table.measured_s > 0)
+    without = len(table) - int(timed.sum())
+    if without:
+        notes.append(Note("no-time", path, without, "rows without a time, or with one that is not positive, are not used"))
+    runs = np.array([runs_as(spec, Dtype(code).name.lower()) for code in table.dtype.tolist()])
+    out, unpriced, borrowed = [], 0, 0
+    for dtype in sorted(set(runs.tolist())):
+        rows = timed & (runs == dtype) & (groups_of(table) >= 0)
+        native = rows & (table.dtype == Dtype[dtype.upper()]) if dtype.upper() in Dtype.__members__ else rows
+        if native.any():
+            borrowed += int(rows.sum() - native.sum())
+            rows = native
+        if dtype not in schema.DTYPES or not rows.any():
+            continue
+        chosen = np.flatnonzero(rows)
+        seconds = modelled(spec, dtype, take(table, chosen), choices)(NAIVE[None])[:, 0]
+        chosen = chosen[np.isfinite(seconds) & (seconds > 0)]
+        if len(chosen):
+            out.append(_Rows(dtype, take(table, chosen), places[chosen]))
+    unpriced = int(timed.sum()) - sum(len(rows.table) for rows in out) - borrowed
+    if unpriced:
+        notes.append(Note("not-used-to-fit", path, unpriced, "no model of this kind or dtype on this card"))
+    if borrowed:
+        text = f"rows of a dtype that {spec.name} runs as another, of which there are rows too: these are not used to fit"
+        notes.append(Note("other-dtype", path, borrowed, text))
+    return out
+
+
+def _document(spec: NpuSpec, rows: _Rows, choices: Choices, stated: Calibration, fit: Fit) -> FitDocument:
+    """Compare a fit with rooflines fitted and left out the same way, over all rows and by kind."""
+    table, measured = rows.table, rows.table.measured_s
+    roof = fit_scalars(lambda some: roofline(spec, some), table, ROOFLINE_START).left_out_s
+    naive = roofline(spec, table)(NAIVE[None])[:, 0]
+    group, fold = groups_of(table), hashes(table)[:, 0] % FOLDS
+    own = start_of(calibration(spec, rows.dtype)[:3])
+    kinds = []
+    for code in np.unique(group):
+        of = group == code
+        part = take(table, of)
+        alone = fit if of.all() else fit_scalars(lambda some: modelled(spec, rows.dtype, some, choices), part, own)
+        name = schema.ERROR_GROUPS[code]
+        interval = stated.errors.get(name)
+        kinds.append(
+            KindFitDocument(
+                kind=name, rows=len(part), low=interval[0] if interval else None, high=interval[1] if interval else None,
+                inside=inside(fit.left_out_s[of], part.measured_s, fold[of]), model=_figures(fit.left_out_s[of], part),
+                alone=_figures(alone.left_out_s, part), alone_compute=float(alone.scalars[0]), alone_memory=float(alone.scalars[1]),
+                alone_launch_s=float(alone.scalars[2]), calibrated_roofline=_figures(roof[of], part),
+                naive_roofline=_figures(naive[of], part),
+                skill=skill(fit.left_out_s[of], roof[of], part.measured_s),
+            )
+        )  # fmt: skip
+    return FitDocument(
+        dtype=rows.dtype, rows=len(table), sampled=fit.sampled, folds=FOLDS, compute=stated.compute, memory=stated.memory,
+        launch_s=stated.launch, fitted_launch_s=float(fit.scalars[2]), error=stated.error, model=_figures(fit.left_out_s, table),
+        calibrated_roofline=_figures(roof, table), naive_roofline=_figures(naive, table), skill=skill(fit.left_out_s, roof, measured),
+        kinds=kinds,
+    )  # fmt: skip
+
+
+def _figures(seconds: np.ndarray, table: OpTable) -> FiguresDocument:
+    return FiguresDocument(**accuracy(seconds, table.measured_s))
+
+
+def _disagreements(fit: FitDocument, path: str, keep_launch: bool, spec: NpuSpec) -> list[Note]:
+    """Return notes on kinds that a joint fit serves badly, and on an overhead that cannot be the card's."""
+    notes = []
+    for kind in fit.kinds:
+        joint, alone = kind.model.mape, kind.alone.mape
+        if joint > LOSES * alone and joint > alone + LOSES_AT_LEAST:
+            its_own = f"({kind.alone_compute:.2f}, {kind.alone_memory:.2f}, {1e6 * kind.alone_launch_s:.3g} us)"
+            text = (
+                f"{kind.kind} of {fit.dtype} misses by {100 * joint:.0f} % with the joint scalars, by {100 * alone:.0f} % with its own "
+                f"{its_own}: harness or model treat it differently"
+            )
+            notes.append(Note("kinds-disagree", path, kind.rows, text, "calibrate from the kinds that matter to you"))
+    own = spec.runtime.launch_overhead
+    if fit.fitted_launch_s > HOST_TIMED * own and not keep_launch:
+        text = (
+            f"fitted overhead of {fit.dtype} {1e6 * fit.fitted_launch_s:.3g} us, stated kernel overhead of {spec.name} {1e6 * own:.3g} us"
+        )
+        notes.append(Note("overhead-of-harness", path, 1, text, "if the harness times on the host, --keep-launch writes the card's own"))
+    return notes

@@ -19,6 +19,7 @@ class TimeDocument(Document):
     seconds: Maybe
     low_s: Maybe = Field(description="80 % interval")
     high_s: Maybe
+    cycles: Maybe = Field(description="of the core clock (the sustained one where it is stated), launch included")
     bound: str | None
     next_bound: str | None
     margin: Maybe = Field(description="time of the bounding resource over that of the next one; null where nothing else counts")
@@ -42,6 +43,7 @@ class BufferDocument(Document):
     holds: str
     used_bytes: float
     size_bytes: float
+    occupancy: float = Field(description="used_bytes / size_bytes")
     copies: int = Field(description="2: double-buffered")
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench import units
+from workbench.cost.cost import LEVELS
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument, FitDocument
 from workbench.study.terminal import notes_text, percent, seconds
 from workbench.study.terminal_vendor import left_out_text, vendor_text
@@ -26,10 +27,17 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
         mean, energy = units.format(document.power_w or 0.0, "W", 3), units.format(document.energy_j, "J", 3)
         yield Text(f"energy {energy}, mean power {mean}, {rate} a joule")
     if document.buffers:
-        table = _table(f"tile {document.tile}", "dtype", "buffer", "holds", "used", "of", "copies")
+        table = _table(f"tile {document.tile}", "dtype", "buffer", "holds", "used", "of", "full", "copies")
         for held in document.buffers:
             sizes = [units.format(value, "B", 4) for value in (held.used_bytes, held.size_bytes)]
-            table.add_row(held.dtype, held.level, held.holds, *sizes, str(held.copies))
+            table.add_row(held.dtype, held.level, held.holds, *sizes, percent(held.occupancy), str(held.copies))
+        yield table
+        moved = [row for row in document.operators if row.bytes and row.kind in ("gemm", "batched_gemm")][:most]
+        shown = [level for level in LEVELS if any(row.bytes[level] > 0 for row in moved if row.bytes)]
+        table = _table("bytes by level", "line", "cycles", *shown)
+        for row in moved:
+            cells = [units.format((row.bytes or {}).get(level, 0.0), "B", 4) for level in shown]
+            table.add_row(str(row.line), f"{row.cycles or 0.0:,.0f}", *cells)
         yield table
     order = sorted(document.operators, key=lambda row: -(row.seconds or 0.0))[:most]
     table = _table(
