@@ -185,6 +185,11 @@ def _check_tile(card: NpuSpec, table: OpTable, tile: Tile | None) -> None:
         check_tile(card, resolve(card, Dtype(code).name.lower()), tile, (size, size))
 
 
+def _variable(dims: tuple[str, ...], values: np.ndarray, attributes: dict[str, str] | None = None) -> xr.Variable:
+    """Return a variable of values that need no conversion (xarray would look at every text)."""
+    return xr.Variable(dims, values, attributes, fastpath=True)
+
+
 def _dataset(table: OpTable, space: CardSpace, found: _Found, notes: list[str]) -> xr.Dataset:
     """Label results."""
     dims, shape = ("operator", *space.dims), (len(table), *space.shape)
@@ -197,31 +202,33 @@ def _dataset(table: OpTable, space: CardSpace, found: _Found, notes: list[str]) 
 
     second, text = {"units": "s"}, np.array(["; ".join(note) for note in found.notes] or [], dtype=object)
     data: dict[Hashable, Any] = {
-        "seconds": (dims, laid(found.times[0]), {**second, "long_name": "time of one execution"}),
-        "low": (dims, laid(found.times[1]), {**second, "long_name": "lower end of the 80 % interval"}),
-        "high": (dims, laid(found.times[2]), {**second, "long_name": "upper end of the 80 % interval"}),
-        "energy": (dims, laid(found.times[3]), {"units": "J", "long_name": "energy of one execution"}),
-        "bytes": ((*dims, "level"), laid(found.level), {"units": "B", "long_name": "traffic by memory level"}),
-        "resource_seconds": ((*dims, "resource"), laid(found.resource), {**second, "long_name": "busy time of each resource alone"}),
-        "bound": (dims, laid(words(found.codes[0], Bound)), {"long_name": "resource that sets the time"}),
-        "evidence": (dims, laid(words(found.codes[1], Evidence)), {"long_name": "what the time rests on"}),
-        "note": ("operator", text, {"long_name": "what was assumed in any cell"}),
-        "valid": (space.dims, (found.reason == 0).reshape(space.shape)),
-        "reason": (space.dims, found.reason.reshape(space.shape), {"long_name": "index into reason_text"}),
+        "seconds": _variable(dims, laid(found.times[0]), {**second, "long_name": "time of one execution"}),
+        "low": _variable(dims, laid(found.times[1]), {**second, "long_name": "lower end of the 80 % interval"}),
+        "high": _variable(dims, laid(found.times[2]), {**second, "long_name": "upper end of the 80 % interval"}),
+        "energy": _variable(dims, laid(found.times[3]), {"units": "J", "long_name": "energy of one execution"}),
+        "bytes": _variable((*dims, "level"), laid(found.level), {"units": "B", "long_name": "traffic by memory level"}),
+        "resource_seconds": _variable(
+            (*dims, "resource"), laid(found.resource), {**second, "long_name": "busy time of each resource alone"}
+        ),
+        "bound": _variable(dims, laid(words(found.codes[0], Bound)), {"long_name": "resource that sets the time"}),
+        "evidence": _variable(dims, laid(words(found.codes[1], Evidence)), {"long_name": "what the time rests on"}),
+        "note": _variable(("operator",), text, {"long_name": "what was assumed in any cell"}),
+        "valid": _variable(space.dims, (found.reason == 0).reshape(space.shape)),
+        "reason": _variable(space.dims, found.reason.reshape(space.shape), {"long_name": "index into reason_text"}),
     }
     coords: dict[Hashable, Any] = {
         **space.coords,
         "operator": np.arange(len(table)),
-        "name": ("operator", np.array(table.name, dtype=object)),
-        "signature": ("operator", np.array(table.signature, dtype=object)),
-        "kind": ("operator", words(table.kind, Kind)),
-        "dtype": ("operator", words(table.dtype, Dtype)),
-        "count": ("operator", table.count, {"units": "1"}),
-        "flops": ("operator", table.flops, {"units": "FLOP"}),
-        "measured": ("operator", table.measured_s, second),
+        "name": _variable(("operator",), np.array(table.name, dtype=object)),
+        "signature": _variable(("operator",), np.array(table.signature, dtype=object)),
+        "kind": _variable(("operator",), words(table.kind, Kind)),
+        "dtype": _variable(("operator",), words(table.dtype, Dtype)),
+        "count": _variable(("operator",), table.count, {"units": "1"}),
+        "flops": _variable(("operator",), table.flops, {"units": "FLOP"}),
+        "measured": _variable(("operator",), table.measured_s, second),
         "level": np.array(LEVELS, dtype=object),
         "resource": words(np.arange(len(Bound)), Bound),
-        "reason_text": ("code", np.array(found.reasons, dtype=object)),
+        "reason_text": _variable(("code",), np.array(found.reasons, dtype=object)),
     }
     base = {} if space.base is None else {"npu": space.base.name} | ({} if space.dims else {"npu_digest": space.base.digest})
     attributes = {"title": "NPU Workbench operator times", **base, "notes": "\n".join(dict.fromkeys([*notes, *found.energies]))}
