@@ -32,7 +32,7 @@ def priced(resource: dict[Bound, float], seconds: float, launch: float, fill: fl
 def test_fourth_powers_by_hand():
     """Matrix 2 s, memory 1 s joined by a fourth-power norm: 16/17 and 1/17 of the body, (16 + 1) ** 0.25 s, after 1 s of launch."""
     body = 17**0.25
-    found = shares(priced({Bound.MATRIX: 2.0, Bound.MEMORY: 1.0, Bound.LAUNCH: 1.0}, 1.0 + body, 1.0, 0.0), np.array([False]))[0, 0]
+    found = shares(priced({Bound.MATRIX: 2.0, Bound.MEMORY: 1.0, Bound.LAUNCH: 1.0}, 1.0 + body, 1.0, 0.0))[0, 0]
     named = dict(zip(PARTS, found, strict=True))
     assert named["matrix"] == pytest.approx(16 / 17 * body / (1 + body))
     assert named["memory"] == pytest.approx(1 / 17 * body / (1 + body))
@@ -43,9 +43,7 @@ def test_shares_are_elasticities():
     """Euler: a part's share of the body is how much the body's logarithm falls with the part's."""
     times = np.array([3.0, 2.0, 1.0])
     body = (times**4).sum() ** 0.25
-    found = shares(priced(dict(zip((Bound.MATRIX, Bound.SHARED, Bound.MEMORY), times, strict=True)), body, 0.0, 0.0), np.array([False]))[
-        0, 0
-    ]
+    found = shares(priced(dict(zip((Bound.MATRIX, Bound.SHARED, Bound.MEMORY), times, strict=True)), body, 0.0, 0.0))[0, 0]
     for at, part in enumerate(("matrix", "shared", "memory")):
         less = times.copy()
         less[at] *= 1 - 1e-6
@@ -53,10 +51,8 @@ def test_shares_are_elasticities():
         assert found[PARTS.index(part)] == pytest.approx(slope, rel=1e-4)
 
 
-def test_streams_are_carried_by_the_longest_alone_and_idle_cores_are_taken_from_the_cores():
-    found = shares(priced({Bound.VECTOR: 1.0, Bound.MEMORY: 3.0}, 3.0, 0.0, 0.0), np.array([True]))[0, 0]
-    assert found[PARTS.index("memory")] == 1.0
-    found = shares(priced({Bound.MATRIX: 4.0}, 5.0, 1.0, 0.0, idle=1.0), np.array([False]))[0, 0]
+def test_idle_cores_are_taken_from_the_cores():
+    found = shares(priced({Bound.MATRIX: 4.0}, 5.0, 1.0, 0.0, idle=1.0))[0, 0]
     assert found[[PARTS.index("matrix"), PARTS.index("tail"), PARTS.index("launch")]].tolist() == pytest.approx([0.6, 0.2, 0.2])
 
 

@@ -30,6 +30,9 @@ class Bound(IntEnum):
     MEMORY = 5  # outermost memory (HBM)
     LAUNCH = 6  # launch overhead, fill and latency
     NETWORK = 7
+    HANDOVER = 8  # tiles on their way between matrix and vector cores that share no buffer
+    CONVERSION = 9  # operators that bring operands into the matrix unit's layout
+    FALLBACK = 10  # control processors, on which operators run that the cores cannot
 
 
 LEVELS = ("local", "shared", "memory", "operand_a", "operand_b", "accumulator", "cluster", "vector")

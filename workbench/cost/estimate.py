@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.cost import convolution, power
+from workbench.cost import convolution, power, realities
 from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.errors import intervals
@@ -73,6 +73,7 @@ def estimate(
     evidence = np.where(modelled, Evidence.MODEL, Evidence.SCALED).astype(np.int8)
     note_code, reasons = _substitutions(table, cards, column)
     _note_transforms(table, cards, column, priced.seconds, note_code, reasons)
+    realities.describe(table, cards, note_code, reasons)
     own = pack([source], cards.dtypes) if source is not None else None
     if own is not None:
         recorded = table.measured_s[:, None] * priced.seconds / model(table, own, column).seconds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.cost import attention, convolution, matrix, power, vector
-from workbench.cost.choices import COLD, FREE, Choices, Copies
+from workbench.cost import attention, convolution, matrix, power, realities, recurrent, vector
+from workbench.cost.choices import FREE, Choices, Copies
 from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards, dtype_name
 from workbench.cost.tiles import stepping
@@ -67,6 +67,8 @@ def model(table: OpTable, cards: Cards, column: np.ndarray, choices: Choices = F
     on_matrix = np.isin(table.kind, ON_MATRIX)
     out.seconds[on_matrix[:, None] & unable[:, column].T] = np.nan
     power.throttled(out, table.flops, on_matrix, column, cards)
+    realities.convert(out, table, size, column, cards)
+    realities.fall_back(out, table, cards)
     return out
 
 
@@ -96,7 +98,8 @@ def _matrix_group(
     if kind in ATTENTION:
         return attention.attention(dims, table.flops[rows], sizes, kind == Kind.ATTENTION_BACKWARD, columns, cards, choices.copies)
     if kind == Kind.RNN:
-        return _rnn(dims, table.flops[rows], sizes, columns, cards, choices.copies)
+        moved = table.bytes_read[rows] - table.bytes_written[rows]
+        return recurrent.recurrent(dims, table.flops[rows], moved, sizes, columns, cards, choices.copies, choices.persistent)
     passes = convolution.PASSES[kind]
     flops = table.flops[rows] / len(passes)
     first, *rest = (
@@ -105,17 +108,6 @@ def _matrix_group(
     for other in rest:
         first = plus(first, other)
     return first
-
-
-def _rnn(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards, copies: Copies = COLD) -> Priced:
-    """Price a recurrent layer: one product over all inputs, then one a time step (weights stay close, steps cannot overlap)."""
-    hidden, batch, steps = np.maximum(dims[:, :3], 1).astype(np.float64).T
-    gates = np.maximum(flops / (4.0 * hidden * hidden * batch * steps), 1.0)
-    operand = np.repeat(size[:, None], 3, axis=1)
-    one = np.ones_like(hidden)
-    inputs, _ = matrix.products(np.stack((one, batch * steps, gates * hidden, hidden), axis=1), operand, column, cards, copies=copies)
-    step, _ = matrix.products(np.stack((one, batch, gates * hidden, hidden), axis=1), operand, column, cards, copies=(1.0, 1.0))
-    return plus(inputs, step, steps[:, None])
 
 
 def _stream_group(table: OpTable, rows: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards, copies: Copies) -> Priced:

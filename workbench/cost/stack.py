@@ -2,7 +2,8 @@
 
 Interval analysis after Huang et al., GPUMech (MICRO 2014), carried over to tiles: a time is launch, fill, and a body in which
 resources overlap. A body that joins its resources by a norm of degree p, ``(sum t_i^p)^(1/p)``, divides by Euler's theorem:
-resource i carries the share ``t_i^p / sum t_j^p``, its elasticity. Where the longest alone counts, it carries all.
+resource i carries the share ``t_i^p / sum t_j^p``, its elasticity. What nothing overlaps (hand-over stalls, conversions of layout,
+control processors) stands beside the body as it is.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ from workbench.cost import kernels
 from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced
-from workbench.cost.models import STREAMS, dtype_columns, dtype_names, model
+from workbench.cost.models import dtype_columns, dtype_names, model
 from workbench.cost.pack import Cards, pack
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import OpTable
 
-PARTS = ("matrix", "vector", "local", "shared", "memory", "link", "latency", "fill", "launch", "tail")
-"""Parts of a stack: units, levels and host link while they set the pace; ``latency`` is waiting for data in flight, ``fill`` the
-way to the first tile and from the last, ``tail`` cores without a tile."""
-FASTER = ("compute", "local", "shared", "memory", "latency", "launch")
+PARTS = ("matrix", "vector", "local", "shared", "memory", "link", "latency", "handover", "conversion", "fallback", "fill", "launch", "tail")
+"""Parts of a stack: units, levels and host link while they set the pace; ``latency`` is waiting for data in flight, ``handover`` the
+stalls between separate matrix and vector cores, ``conversion`` operators that change the operands' layout, ``fallback`` control
+processors, ``fill`` the way to the first tile and from the last, ``tail`` cores without a tile."""
+FASTER = ("compute", "vector", "local", "shared", "memory", "latency", "handover", "launch")
 """What `Stack.without_s` makes infinitely fast."""
 POWER = 4.0  # of `kernels.evaluate` and `attention`
+_APART = (Bound.HANDOVER, Bound.CONVERSION, Bound.FALLBACK)
+"""What nothing else overlaps with."""
 _BOUNDS = (Bound.MATRIX, Bound.VECTOR, Bound.LOCAL, Bound.SHARED, Bound.MEMORY, Bound.NETWORK)
 ENDLESS = 1e9  # times as fast
 
@@ -68,21 +72,18 @@ def stack(table: OpTable, spec: NpuSpec, choices: Choices = FREE) -> Stack:
     cards = pack([spec], dtype_names(table))
     column = dtype_columns(table, cards)
     priced = model(table, cards, column, choices)
-    single = np.isin(table.kind, STREAMS)
     bound, second, margin = margins(priced)
     without = [model(table, faster, column, choices).seconds[:, 0] for faster in _endless(cards).values()]
-    return Stack(priced.seconds[:, 0], shares(priced, single)[:, 0], bound[:, 0], second[:, 0], margin[:, 0], np.stack(without, axis=1))
+    return Stack(priced.seconds[:, 0], shares(priced)[:, 0], bound[:, 0], second[:, 0], margin[:, 0], np.stack(without, axis=1))
 
 
-def shares(priced: Priced, single: np.ndarray) -> np.ndarray:
-    """Divide times into `PARTS`.
+def shares(priced: Priced) -> np.ndarray:
+    """Divide times into `PARTS`: what overlaps with nothing as it is, the rest by the norm of degree `POWER` that joins it.
 
     Parameters
     ----------
     priced : Priced
         U operators on S cards.
-    single : ndarray of bool, shape (U,)
-        The longest resource alone counts (streaming operators); otherwise they join by the norm of degree `POWER`.
 
     Returns
     -------
@@ -90,20 +91,20 @@ def shares(priced: Priced, single: np.ndarray) -> np.ndarray:
         Fractions; they add up to 1 where the time is positive and are nan elsewhere.
     """
     launch, fill, idle = np.moveaxis(priced.detail, 2, 0)
-    busy = np.concatenate(
-        (priced.resource[..., list(_BOUNDS)], np.maximum(priced.resource[..., Bound.LAUNCH] - launch - fill, 0.0)[..., None]), axis=2
-    )
+    apart = priced.resource[..., list(_APART)]
+    waiting = np.maximum(priced.resource[..., Bound.LAUNCH] - launch - fill, 0.0)
+    busy = np.concatenate((priced.resource[..., list(_BOUNDS)], waiting[..., None]), axis=2)
     most = busy.max(axis=2, keepdims=True)
     scaled = np.divide(busy, most, out=np.zeros_like(busy), where=most > 0)
-    weight = np.where(single[:, None, None], scaled >= 1.0, scaled**POWER)
+    weight = scaled**POWER
     total = weight.sum(axis=2, keepdims=True)
-    body = np.maximum(priced.seconds - launch - fill, 0.0)
+    body = np.maximum(priced.seconds - launch - fill - apart.sum(axis=2), 0.0)
     part = body[..., None] * np.divide(weight, total, out=np.zeros_like(busy), where=total > 0)
     own = part[..., [0, 1, 2, 6]].sum(axis=2)
     tail = np.minimum(idle, own)
     kept = 1.0 - np.divide(tail, own, out=np.zeros_like(own), where=own > 0)
     part[..., [0, 1, 2, 6]] *= kept[..., None]
-    every = np.concatenate((part, np.stack((fill, launch, tail), axis=2)), axis=2)
+    every = np.concatenate((part, apart, np.stack((fill, launch, tail), axis=2)), axis=2)
     whole = np.where(np.isfinite(priced.seconds), every.sum(axis=2), np.nan)[..., None]
     return np.divide(every, whole, out=np.full_like(every, np.nan), where=whole > 0)
 
@@ -129,13 +130,17 @@ def _endless(cards: Cards) -> Mapping[str, Cards]:
         return replace(cards, matrix=matrix, **rest)
 
     vector = {name: getattr(cards, name) * ENDLESS for name in ("vector_rate", "softmax_rate", "special_rate")}
-    k = kernels
-    at_once = {"latency": cards.latency * 0.0, "host_latency": cards.host_latency * 0.0}
+    k, side = kernels, cards.side
+    near = replace(side, near=side.near * 0.0, far=side.far * 0.0)
+    at_once = {"latency": cards.latency * 0.0, "host_latency": cards.host_latency * 0.0, "side": near}
+    met = replace(side, exchange=side.exchange * ENDLESS, exchange_latency=side.exchange_latency * 0)
     return {
         "compute": changed((k.MACS,), **vector),
+        "vector": changed(**vector),
         "local": changed((k.PORT,)),
         "shared": changed((k.RATE_SHARED, k.RATE_WRITE), shared_rate=cards.shared_rate * ENDLESS),
         "memory": changed((k.RATE_MEMORY,), memory_rate=cards.memory_rate * ENDLESS),
         "latency": changed((), (k.LATENCY_SHARED, k.LATENCY_MEMORY, k.STEP), **at_once),
+        "handover": changed(side=met),
         "launch": changed((), (k.LAUNCH,), launch=cards.launch * 0.0),
     }

@@ -16,6 +16,9 @@ RESOURCE = {
     Bound.MEMORY: "outermost memory",
     Bound.LAUNCH: "launch, fill and latency",
     Bound.NETWORK: "network",
+    Bound.HANDOVER: "hand-over between matrix and vector cores",
+    Bound.CONVERSION: "layout conversion",
+    Bound.FALLBACK: "control processors",
 }
 
 

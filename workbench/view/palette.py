@@ -55,6 +55,9 @@ BOUNDS: dict[Bound, Ink] = {
     Bound.MEMORY: Ink("outermost memory", "#E69F00", "#F2BC4B"),
     Bound.LAUNCH: Ink("launch and latency", "#B9A400", "#E5D95A"),
     Bound.NETWORK: Ink("network", "#D55E00", "#F08A3C"),
+    Bound.HANDOVER: Ink("hand-over between cores", "#7B61A8", "#A58FD0"),
+    Bound.CONVERSION: Ink("layout conversion", "#6B8E23", "#9BBF55"),
+    Bound.FALLBACK: Ink("control processors", "#A0522D", "#CD8B62"),
 }
 EVIDENCE: dict[Evidence, Ink] = {
     Evidence.MEASURED: Ink("measured", "#0072B2", "#3D9BD9"),
