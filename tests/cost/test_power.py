@@ -17,6 +17,7 @@ from workbench.cost.estimate import estimate
 from workbench.cost.kernels_power import clock_share
 from workbench.cost.models import dtype_columns, dtype_names
 from workbench.cost.pack import pack
+from workbench.cost.predictors import modelled
 from workbench.hardware.npu import load_npu
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import Dtype, Kind
@@ -183,3 +184,40 @@ def test_bytes_by_level_meet_the_energy_of_their_level():
     level[0, 0] = range(1, len(LEVELS) + 1)
     parts = power.dynamic(np.array([7.0]), np.array([True]), dtype_columns(made, cards), cards, level, of)
     assert parts[:, 0, 0] == pytest.approx([7 * 0.8e-12 + 1 * 2e-12 + 2 * 1e-11 + 8 * 1e-12, 3 * 4e-11])
+
+
+def test_a_fit_does_not_count_the_limit_twice():
+    """Times made with 80 % of the peak at full clock and a limit that costs large products a fifth: the fit finds the 80 %, not 64 %."""
+    shapes = [(1, m, n, k) for m in (64, 512, 4096) for n in (512, 4096) for k in (512, 4096)]
+    made, scalars = products(*shapes), np.array([[0.8, 0.8, 3e-6]])
+    limited, free = card(power__tdp="350 W"), card(power__tdp="5 kW")
+    times, unlimited = (modelled(spec, "bf16", made)(scalars)[:, 0] for spec in (limited, free))
+    assert times[-1] > 1.15 * unlimited[-1]
+    trials = np.array([[compute, 0.8, 3e-6] for compute in np.linspace(0.5, 1.0, 26)])
+    misses = {
+        spec.power.tdp: np.abs(np.log(modelled(spec, "bf16", made)(trials) / times[:, None])).mean(axis=0) for spec in (limited, free)
+    }
+    assert trials[np.argmin(misses[350.0]), 0] == pytest.approx(0.8)
+    assert misses[350.0].min() < 1e-9 < misses[5000.0].min()  # without the limit no share explains large and small products alike
+
+
+ATTENTION = (4, 32, 32, 2048, 2048, 128, 128, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dims"),
+    [
+        (Kind.ATTENTION_FORWARD, ATTENTION),
+        (Kind.CONV_FORWARD, (32, 256, 56, 56, 256, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1)),
+        (Kind.SOFTMAX, (65536, 4096)),
+        (Kind.NORM, (65536, 4096)),
+        (Kind.ELEMENTWISE, (1 << 26,)),
+    ],
+)
+def test_less_power_is_never_faster_whatever_the_kind(kind, dims):
+    made = table([(kind, Dtype.BF16, dims)], flops=[4.0 * 4 * 32 * 2048 * 2048 * 128 if kind == Kind.ATTENTION_FORWARD else 5e11])
+    limits = (5000.0, 500.0, 300.0, 200.0, 150.0)
+    cost = [estimate(made, [card(power__tdp=f"{limit!r} W")]) for limit in limits]
+    seconds = [found.seconds[0, 0] for found in cost]
+    assert (np.diff(seconds) >= 0.0).all()
+    assert all(found.energy_j[0, 0] <= limit * found.seconds[0, 0] * (1 + 1e-9) for found, limit in zip(cost, limits, strict=True))
