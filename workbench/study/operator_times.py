@@ -83,6 +83,7 @@ def price_operators(
     notes = operators.notes + ((*vendor.notes, *unmatched_notes(vendor, table)) if vendor else ())
     if unpriced:
         notes += (Note("not-priced", spec.name, unpriced, "no model of this kind or dtype on this card", "give vendor times"),)
+    notes += _at_limit(cost, spec)
     if cost.energy_why[0]:
         notes += (Note("energy", spec.name, 1, cost.energy_why[0], "state power.energy, power.vector_energy and memory.<level>.energy"),)
     if spec.weak:
@@ -158,6 +159,16 @@ def _buffers(operators: Operators, spec: NpuSpec, tile: Tile | None) -> list[Buf
                 )
             )
     return out
+
+
+def _at_limit(cost: OpCost, spec: NpuSpec) -> tuple[Note, ...]:
+    """Say how many operators the power limit holds back, and whether their times show it."""
+    if spec.power.tdp is None:
+        return ()
+    held = int((cost.energy_j[:, 0] >= (1.0 - 1e-9) * spec.power.tdp * cost.seconds[:, 0]).sum())
+    acts = bool(spec.power.energy or spec.power.vector_energy) and spec.power.sustained_clock is None
+    text = "their clock is lowered" if acts else "by estimated energies; their times hold it only as far as the card's calibration does"
+    return (Note("power-limit", spec.name, held, f"operators reach the power limit: {text}"),) if held else ()
 
 
 def _energy(operators: Operators, cost: OpCost) -> dict[str, float | None]:
