@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.cost.tables import table
 from workbench.cost.cost import Evidence
 from workbench.cost.estimate import estimate
-from workbench.cost.interpolate import ASSUMED_ERROR, between, unmatched
-from workbench.cost.vendor import read_vendor
+from workbench.cost.interpolate import ASSUMED_ERROR, BEYOND, between, unmatched
+from workbench.cost.vendor import VendorTimes, read_vendor
 from workbench.hardware.npu import load_npu
-from workbench.operators.table import Dtype, Kind
+from workbench.operators.table import DIMS, Dtype, Kind
 
 
 def vendor(tmp_path, rows: list[tuple[str, str, int, int, int, float]]):
@@ -115,7 +117,6 @@ def test_measured_tables_interpolate_within_their_stated_error(shared):
     found = read_operators(path, **asked)
     out = np.arange(len(found.table)) % 7 == 0
     entries = {("gemm", "fp16", tuple(found.table.dims[row, :4].tolist())): found.table.measured_s[row] for row in np.flatnonzero(~out)}
-    from workbench.cost.vendor import VendorTimes
 
     got = between(VendorTimes("t", entries, {}, ""), found.table, np.flatnonzero(out))
     inside = ~np.isnan(got.seconds) & ~got.beyond
@@ -123,3 +124,65 @@ def test_measured_tables_interpolate_within_their_stated_error(shared):
     assert inside.mean() > 0.5
     assert 0.65 < (miss <= np.log1p(got.error[inside])).mean() < 0.95
     assert np.median(miss) < 0.15
+
+
+sizes = st.lists(st.integers(1, 4096), min_size=2, max_size=12, unique=True)
+
+
+def law(entries: dict[tuple[int, int, int], float]):
+    return VendorTimes("t", {("gemm", "bf16", (1, *shape)): seconds for shape, seconds in entries.items()}, {}, "")
+
+
+@settings(max_examples=80, deadline=None)
+@given(sizes, st.lists(st.floats(1e-6, 1e-3), min_size=12, max_size=12), st.integers(1, 4096))
+def test_never_outside_its_neighbours(rows, seconds, m):
+    """Whatever the table says, a time between two entries lies between theirs; beyond, within a factor `BEYOND` of the last."""
+    entries = {(row, 512, 512): seconds[at] for at, row in enumerate(rows)}
+    found = ask(law(entries), (m, 512, 512))
+    if np.isnan(found.seconds[0]):
+        return
+    assert min(seconds) / BEYOND <= found.seconds[0] * (1 + 1e-9)
+    assert found.seconds[0] <= max(seconds) * BEYOND * (1 + 1e-9)
+    if not found.beyond[0]:
+        regime = [row for row in rows if (row == 1) == (m == 1)]
+        low, high = max(row for row in regime if row <= m), min(row for row in regime if row >= m)
+        ends = sorted((entries[low, 512, 512], entries[high, 512, 512]))
+        assert ends[0] * (1 - 1e-9) <= found.seconds[0] <= ends[1] * (1 + 1e-9)
+
+
+@settings(max_examples=80, deadline=None)
+@given(sizes, st.floats(0.05, 1.0), st.lists(st.integers(2, 4096), min_size=2, max_size=6))
+def test_a_table_that_grows_with_work_gives_times_that_do(rows, power, asked):
+    times = law({(row, 512, 512): 1e-6 * row**power for row in rows})
+    order = sorted(asked)
+    found = ask(times, *((m, 512, 512) for m in order)).seconds
+    known = found[~np.isnan(found)]
+    assert (np.diff(known) >= -1e-9 * known[:-1]).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated", "dims", "why"),
+    [
+        ("gemm", [(1, 1, 4096, 4096), (1, 4, 4096, 4096)], (1, 2, 4096, 4096), "one row is a vector product"),
+        ("attention_forward", [(1, 8, 8, 1, 512, 64, 64), (1, 8, 8, 4, 2048, 64, 64)], (1, 8, 8, 2, 1024, 64, 64), "decode and prefill"),
+        ("attention_forward", [(1, 8, 8, 64, 64, 64, 64), (1, 8, 1, 256, 256, 64, 64)], (1, 8, 8, 128, 256, 64, 64), "heads a key head"),
+        ("conv_forward", [(1, 32, 56, 56, 32, 3, 3), (1, 128, 56, 56, 128, 3, 3)], (1, 64, 56, 56, 64, 3, 3), "dense on one side only"),
+    ],
+)
+def test_a_regime_is_never_crossed(kind, stated, dims, why):
+    """Entries on the other side of it are no neighbours: what is left may lie beyond, never between."""
+    of = Kind[kind.upper()]
+    padded = lambda shape, groups: (*shape, *((1, 1, 1, 1, 1, 1, groups, 1, 1) if "groups" in DIMS[of] else ()),  # noqa: E731
+                                    *([0] * 20))[: len(DIMS[of])]  # fmt: skip
+    first, second = padded(stated[0], 1), padded(stated[1], stated[1][1])
+    times = VendorTimes("t", {(kind, "bf16", first): 1e-5, (kind, "bf16", second): 4e-5}, {}, "")
+    rows = table([(of, Dtype.BF16, padded(dims, 1))])
+    found = between(times, rows, np.arange(1))
+    assert np.isnan(found.seconds[0]) or found.beyond[0], why
+
+
+def test_depthwise_layers_are_neighbours_over_channels():
+    made = lambda c: (1, c, 56, 56, c, 3, 3, 1, 1, 1, 1, 1, 1, c, 1, 1, *([0] * 20))[: len(DIMS[Kind.CONV_FORWARD])]  # noqa: E731
+    times = VendorTimes("t", {("conv_forward", "fp16", made(c)): c * 1e-7 for c in (32, 64, 128)}, {}, "")
+    found = between(times, table([(Kind.CONV_FORWARD, Dtype.FP16, made(96))]), np.arange(1))
+    assert found.seconds[0] == pytest.approx(96e-7, rel=1e-6)
