@@ -20,12 +20,29 @@ SUM_BYTES = 4.0  # partial sums are kept in fp32 or int32
 
 @dataclass(frozen=True)
 class Tile:
-    """``tm`` x ``tn`` results a core works on at a time, ``tk`` products of K a step, ``split`` parts of K summed afterwards."""
+    """``tm`` x ``tn`` results a core works on at a time, ``tk`` products of K a step, ``split`` parts of K summed afterwards.
+
+    ``unroll`` steps are fetched together and issued back to back: fewer issues and more bytes on the way, for as much more staging
+    memory. With ``double_buffer`` the next of them arrive while these are worked on, which takes the room of both; without it a
+    core first loads and then computes.
+    """
 
     tm: int
     tn: int
     tk: int
     split: int = 1
+    unroll: int = 1
+    double_buffer: bool = True
+
+    @property
+    def copies(self) -> int:
+        """How many groups of steps the staging memory holds."""
+        return 2 if self.double_buffer else 1
+
+    def __str__(self) -> str:
+        """``128x256x64``, with what differs from the plain case."""
+        rest = (f"x{self.split}" if self.split > 1 else "", f" unroll {self.unroll}" if self.unroll > 1 else "")
+        return f"{self.tm}x{self.tn}x{self.tk}{''.join(rest)}{'' if self.double_buffer else ' single-buffered'}"
 
 
 @dataclass(frozen=True)
@@ -39,19 +56,21 @@ class Buffer:
     copies: int
 
 
-def parse_tile(text: str) -> Tile:
-    """Read ``"128x256x64"`` (m, n, k) or ``"128x256x64x4"`` (and a split of K).
+def parse_tile(text: str, unroll: int = 1, double_buffer: bool = True) -> Tile:
+    """Read ``"128x256x64"`` (m, n, k) or ``"128x256x64x4"`` (and a split of K); the rest as `Tile`.
 
     Raises
     ------
     InvalidSpec
-        Another form, or an extent of 0.
+        Another form, or an extent or unroll of 0.
     """
     found = _FORM.match(text.strip().lower())
     numbers = [int(part) for part in found.groups("1")] if found else []
     if not numbers or min(numbers) < 1:
         raise InvalidSpec(f"tile {text!r}", "not a tile", "write MxNxK, e.g. 128x256x64, or MxNxKxSPLIT")
-    return Tile(*numbers)
+    if unroll < 1:
+        raise InvalidSpec(f"unroll {unroll}", "not a number of steps", "give 1 or more")
+    return Tile(*numbers, unroll=unroll, double_buffer=double_buffer)  # type: ignore[misc]
 
 
 def buffers(spec: NpuSpec, dtype: str, tile: Tile, operand: tuple[float, float]) -> tuple[Buffer, ...]:
@@ -71,14 +90,14 @@ def buffers(spec: NpuSpec, dtype: str, tile: Tile, operand: tuple[float, float])
     Returns
     -------
     tuple of Buffer
-        Sums in the accumulator, a step of both operands in the staging level (two of them: one is worked on while the next
-        arrives), and one quantum of K of each operand in its own buffer.
+        Sums in the accumulator, the unrolled steps of both operands in the staging level (twice where double-buffered: one group
+        is worked on while the next arrives), and one quantum of K of each operand in its own buffer.
     """
     staging, matrix = levels(spec)[0], spec.matrix
     quantum = min(tile.tk, pack([spec], [dtype]).matrix[0, 0, kernels.QK])
     held = (
         (matrix.accumulator or staging, "sums", tile.tm * tile.tn * SUM_BYTES, None),
-        (staging, "steps of A and B", (tile.tm * operand[0] + tile.tn * operand[1]) * tile.tk, 2),
+        (staging, "steps of A and B", (tile.tm * operand[0] + tile.tn * operand[1]) * tile.tk * tile.unroll, tile.copies),
         (matrix.operand_a, "A", tile.tm * quantum * operand[0], None),
         (matrix.operand_b, "B", tile.tn * quantum * operand[1], None),
     )
@@ -111,7 +130,13 @@ def check_tile(spec: NpuSpec, dtype: str, tile: Tile, operand: tuple[float, floa
 
 
 def stepping(cards: Cards, tile: Tile) -> Cards:
-    """Return cards whose pipelined steps cover ``tile.tk`` products of K."""
+    """Return cards whose cores step as a tile says.
+
+    A core issues once for all unrolled steps, has at most what it holds of them on the way (Little's law: so many products of K
+    a latency), and without double buffering loads and computes in turn.
+    """
     matrix: np.ndarray = cards.matrix.copy()
-    matrix[..., kernels.STEP_WIDTH] = np.maximum(tile.tk, matrix[..., kernels.QK])
+    width = np.maximum(tile.tk, matrix[..., kernels.QK]) * tile.unroll
+    matrix[..., kernels.STEP_WIDTH], matrix[..., kernels.IN_FLIGHT] = width, width * tile.copies
+    matrix[..., kernels.SINGLE] = not tile.double_buffer
     return replace(cards, matrix=matrix)
