@@ -14,6 +14,7 @@ import numpy as np
 from workbench.errors import Note, Refused, UnreadableInput
 from workbench.trace import kineto
 from workbench.trace.clean import faults, notes_of
+from workbench.trace.execution_trace import Execution, is_execution, join, read_execution
 from workbench.trace.merge import merge
 from workbench.trace.part import Part
 from workbench.trace.protobuf import BrokenMessage
@@ -37,11 +38,12 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     Parameters
     ----------
     paths : path or sequence of paths
-        PyTorch profiler or Chrome traces in JSON, XLA profiles (xplane), plain or gzip. The content decides, never the name.
+        PyTorch profiler or Chrome traces in JSON, XLA profiles (xplane), plain or gzip; beside them the execution traces of the
+        same ranks, whose tensors their operators get. The content decides, never the name.
     salvage : bool
         Import what is whole of a damaged file, with a note that counts what was lost. The default refuses it.
     ranks : sequence of int, optional
-        The rank of each file; overrides what the files say.
+        The rank of each profile; overrides what the files say.
     chunk : int
         Bytes of plain text read at once [B]. The result does not depend on it.
 
@@ -62,9 +64,16 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
         raise UnreadableInput("open_trace", "no file was given", "name at least one trace file")
     if ranks is not None and not (isinstance(ranks, Sequence) and all(type(r) is int and 0 <= r < 2**31 for r in ranks)):
         raise Refused("--ranks", f"{ranks!r} are no ranks", "give a list of whole numbers, counted from 0")
-    if ranks is not None and len(ranks) != len(files):
-        raise Refused("--ranks", f"{len(ranks)} ranks for {len(files)} files", "give one rank for each file, in the order of the files")
-    parts = [_read(path, salvage, chunk) for path in files]
+    read = [_read(path, salvage, chunk) for path in files]
+    parts = [part for part in read if isinstance(part, Part)]
+    executions = [execution for execution in read if isinstance(execution, Execution)]
+    if not parts:
+        what = "is an execution trace: it holds no times" if len(files) == 1 else "are execution traces: they hold no times"
+        raise UnreadableInput(", ".join(map(str, files)), what, "give the profiles recorded with them as well")
+    if ranks is not None and len(ranks) != len(parts):
+        what = f"{len(ranks)} ranks for {len(parts)} profiles"
+        raise Refused("--ranks", what, "give one rank for each profile, in the order of the files (none for execution traces)")
+    join(parts, executions)
     stated = [ranks is not None or part.rank is not None for part in parts]
     found = _ranks(parts, ranks)
     digest = parts[0].digest if len(parts) == 1 and ranks is None else _digest(parts, found)
@@ -79,7 +88,7 @@ def _files(paths: Paths) -> list[Path]:
         raise UnreadableInput(repr(paths)[:200], "is neither a path nor a list of paths", "name the trace files") from None
 
 
-def _read(path: Path, salvage: bool, chunk: int) -> Part:
+def _read(path: Path, salvage: bool, chunk: int) -> Part | Execution:
     head = first_bytes(path)
     source = Source(path)
     try:
@@ -87,6 +96,8 @@ def _read(path: Path, salvage: bool, chunk: int) -> Part:
             records = _profile(source, salvage)
         else:
             records = Scanner(source, salvage=salvage, chunk=chunk).run()
+            if not records.has_events and is_execution(records.top):
+                return read_execution(records.top, str(path), records.digest)
             _refuse_strangers(records, str(path))
     finally:
         source.close()
@@ -110,8 +121,6 @@ def _refuse_strangers(records: Records, path: str) -> None:
     if not records.has_events:
         if records.damage:
             what = f"nothing could be salvaged: {records.damage[0].why} at byte {records.damage[0].offset}"
-        elif isinstance(top.get("nodes"), list):
-            what = "is a PyTorch execution trace, which is not read yet"
         else:
             what = f"is JSON without traceEvents (its keys: {', '.join(sorted(top)[:8]) or 'none'})"
         raise UnreadableInput(path, what, GIVE)
