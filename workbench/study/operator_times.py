@@ -73,7 +73,8 @@ def price_operators(
     choices = Choices(tile, algorithm, copies)
     cost = estimate(table, [spec], vendor=vendor, choices=choices)
     found = stack(table, spec, choices)
-    rows = {int(at): _row(operators, cost, found, u) for u, at in enumerate(operators.row)}
+    clock = spec.power.sustained_clock or spec.clock
+    rows = {int(at): _row(operators, cost, found, u, clock) for u, at in enumerate(operators.row)}
     for left in operators.left_out:
         rows[left.row] = _left_out(operators, left.row, left.name, left.why)
     seconds = np.nan_to_num(cost.seconds[:, 0]) * table.count
@@ -93,7 +94,7 @@ def price_operators(
         digest=spec.digest,
         file=operators.sheet.path,
         file_digest=operators.sheet.digest,
-        tile=None if tile is None else f"{tile.tm}x{tile.tn}x{tile.tk}x{tile.split}",
+        tile=None if tile is None else str(tile),
         buffers=held,
         operators=[rows[at] for at in sorted(rows)],
         total_s=total,
@@ -106,7 +107,7 @@ def price_operators(
     )
 
 
-def _row(operators: Operators, cost: OpCost, found: Stack, u: int) -> TimeDocument:
+def _row(operators: Operators, cost: OpCost, found: Stack, u: int, clock: float) -> TimeDocument:
     table = operators.table
     seconds, joules, measured = float(cost.seconds[u, 0]), float(cost.energy_j[u, 0]), float(table.measured_s[u])
     modelled = cost.evidence[u] == Evidence.MODEL and math.isfinite(seconds)
@@ -121,6 +122,7 @@ def _row(operators: Operators, cost: OpCost, found: Stack, u: int) -> TimeDocume
         seconds=seconds,
         low_s=float(cost.low_s[u, 0]),
         high_s=float(cost.high_s[u, 0]),
+        cycles=seconds * clock,
         bound=Bound(found.bound[u]).name.lower() if modelled else None,
         next_bound=Bound(found.second[u]).name.lower() if modelled and found.second[u] else None,
         margin=float(found.margin[u]) if modelled else None,
@@ -155,7 +157,13 @@ def _buffers(operators: Operators, spec: NpuSpec, tile: Tile | None) -> list[Buf
         for held in check_tile(spec, resolve(spec, dtype), tile, (size, size)):
             out.append(
                 BufferDocument(
-                    dtype=dtype, level=held.level, holds=held.holds, used_bytes=held.used, size_bytes=held.size, copies=held.copies
+                    dtype=dtype,
+                    level=held.level,
+                    holds=held.holds,
+                    used_bytes=held.used,
+                    size_bytes=held.size,
+                    occupancy=held.used / held.size,
+                    copies=held.copies,
                 )
             )
     return out
