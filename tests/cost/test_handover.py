@@ -30,7 +30,9 @@ def test_by_hand():
     found = handover(10e-6, 10e-6, 10, 1000.0, 2, 2e9, 0.5e-6)
     assert found.stall == pytest.approx(10 * 1e-6)
     assert found.fill == pytest.approx(2e-6)
-    assert found.moved == pytest.approx(10 * 2 * 1000.0)
+    assert found.moved == pytest.approx(10 * 2 * 1000.0 * 2)  # by both pairs, written and read
+    slow = handover(10e-6, 10e-6, 10, 4000.0, 2, 2e9, 0.5e-6)  # 4 us a tile through the level, which both pairs share
+    assert slow.stall == pytest.approx(10 * 3e-6)
     assert handover(10e-6, 10e-6, 10, 0.0, 2, 2e9, 0.0).stall == 0  # nothing on the way: two buffers are enough
     nothing = handover(0.0, 0.0, 0, 1e6, 2, 2e9, 1e-6)
     assert nothing.stall == nothing.fill == nothing.moved == 0

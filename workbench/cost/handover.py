@@ -48,8 +48,9 @@ def handover(
     """Return what handing tiles over costs a core pair beyond its slower stage.
 
     A tile takes a = matrix_s / tiles on one core, b = vector_s / tiles on the other and m = tile_bytes / (rate / cores) plus
-    `TRIPS` latencies on each way between them, of which there are ``turns``. With ``depth`` tiles in flight the pair finishes
-    one every max(a, b, (a + b + turns x (m + TRIPS latency)) / depth); what exceeds max(a, b) is stall.
+    `TRIPS` latencies on each way between them, of which there are ``turns``. With ``depth`` tiles in flight on each way the pair
+    finishes one every max(a, b, turns x m, (a + b + turns x (m + TRIPS latency)) / (depth x turns)): either core, the level
+    itself, or the tiles in flight set the pace. What exceeds max(a, b) is stall.
 
     Parameters
     ----------
@@ -58,15 +59,15 @@ def handover(
     tiles : array_like
         Tiles that the pair exchanges.
     tile_bytes : array_like
-        Bytes of one tile, written and read together, mean of the turns [B].
+        Bytes of one tile, mean of the turns [B]; it is written and read at the same time, by different cores.
     cores : array_like
         Core pairs that share the level.
     rate : array_like
-        Sustained bandwidth of the level [B/s].
+        Sustained bandwidth of the level in either direction [B/s].
     latency : array_like
         Of the level [s].
     depth : float
-        Tiles in flight.
+        Tiles in flight on each way.
     turns : array_like
         Ways a tile goes: 1 to an epilogue, 2 for attention scores (there, and back as weights), 3 with its output.
 
@@ -81,8 +82,8 @@ def handover(
     some = np.maximum(count, 1.0)
     slower = np.maximum(a, b) / some
     trip = ways * (each * pairs / rates + TRIPS * delay)
-    pace = np.maximum(slower, ((a + b) / some + trip) / np.minimum(depth, some))
+    pace = np.maximum(np.maximum(slower, ways * each * pairs / rates), ((a + b) / some + trip) / np.minimum(depth * ways, some))
     busy = count > 0
     stall = np.where(busy, (pace - slower) * some, 0.0)
     fill = np.where(busy & (count > 1), (a + b) / some + trip - pace, 0.0)
-    return Handover(stall, np.maximum(fill, 0.0), np.where(busy, count * ways * each * pairs, 0.0))
+    return Handover(stall, np.maximum(fill, 0.0), np.where(busy, 2.0 * count * ways * each * pairs, 0.0))

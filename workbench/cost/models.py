@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.cost import attention, convolution, matrix, power, realities, recurrent, vector
+from workbench.cost import attention, convolution, exchange, matrix, power, realities, recurrent, vector
 from workbench.cost.choices import FREE, Choices, Copies
 from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards, dtype_name
@@ -67,6 +67,7 @@ def model(table: OpTable, cards: Cards, column: np.ndarray, choices: Choices = F
     on_matrix = np.isin(table.kind, ON_MATRIX)
     out.seconds[on_matrix[:, None] & unable[:, column].T] = np.nan
     power.throttled(out, table.flops, on_matrix, column, cards)
+    exchange.exchange_tiles(out, table, size, cards)
     realities.convert(out, table, size, column, cards)
     realities.fall_back(out, table, cards)
     return out

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.cost import kernels
-from workbench.cost.pack_matrix import SHARED_EFFICIENCY, check_smallest, common_columns, dtype_columns, levels, shared_rate
+from workbench.cost.pack_matrix import check_smallest, common_columns, dtype_columns, levels, shared_rate
 from workbench.cost.pack_matrix import room as room_of
 from workbench.cost.pack_vector import Side, vector_side
 from workbench.hardware.spec import NpuSpec
@@ -111,7 +111,7 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
         vector_rate=vector,
         memory_rate=memory,
         launch=launch,
-        side=vector_side(specs, SHARED_EFFICIENCY),
+        side=vector_side(specs),
         **rest_by_name,
     )
 
@@ -152,13 +152,13 @@ def calibration(spec: NpuSpec, dtype: str) -> tuple[float, float, float, float]:
 def _common(spec: NpuSpec) -> tuple[np.ndarray, tuple[float, ...]]:
     """Return the dtype-independent columns and what `Cards` keeps a card, in the order of its fields."""
     card, staging, outer = common_columns(spec), levels(spec)[0], levels(spec)[2]
-    host = spec.host
+    host, latency = spec.host, card[kernels.LATENCY_SHARED] + spec.memory[outer].latency
     special = spec.vector.special * spec.cores * spec.clock
     room = spec.memory[spec.vector.buffer].size if spec.vector.buffer else room_of(spec, staging, False)
     norm_room = room
     if spec.matrix.dataflow == "dot":  # a row is held by one warp: its share of the registers
         room, norm_room = room / WARPS, 0.0
     return card, (
-        spec.cores, shared_rate(spec), vector_rate(spec, "fp32"), special, card[kernels.LATENCY_SHARED] + spec.memory[outer].latency, room, norm_room,
+        spec.cores, shared_rate(spec), vector_rate(spec, "fp32"), special, latency, room, norm_room,
         host.bandwidth if host else math.nan, host.latency if host else 0.0,
     )  # fmt: skip

@@ -17,6 +17,7 @@ SIMT_SECTOR, DMA_BURST = 64.0, 512.0
 """Bytes an access to outer memory moves at least: two 32-byte sectors of a GPU; the burst below which a DMA engine wastes
 bandwidth (Huawei, Ascend C best practices: transfers aligned to 512 bytes; TPU tiles of 8 x 128 words are longer still)."""
 
+EXCHANGED = 0.85  # sustained share of a level's bandwidth for whole tiles moved by DMA; assumed, as for streams of outer memory
 COLUMNS = 17  # numbers a card
 
 
@@ -27,9 +28,9 @@ class Side:
     ``simt``: lanes are threads with their own addresses (GPU), not one wide word fed by a DMA engine; ``lanes`` a core;
     ``groups`` of lanes it keeps going; ``near`` latency of the shared level, ``far`` that of the way from it to outer memory [s];
     ``flight`` bytes a core has on the way at once [B]; ``shared`` size of the shared level [B]; ``granule`` least bytes of an
-    access outside [B]. ``exchange`` sustained bandwidth [B/s] and ``exchange_latency`` [s] of the level where separate matrix and
-    vector cores meet, nan where they share a core. ``converts``: products want another layout of their operands, in blocks of
-    ``block`` [S, 3] (m, n, k). ``fallback_*``: control processors; nan where operators do not fall back.
+    access outside [B]. ``exchange`` sustained bandwidth in either direction [B/s] and ``exchange_latency`` [s] of the level where
+    separate matrix and vector cores meet, nan where they share a core. ``converts``: products want another layout of their
+    operands, in blocks of ``block`` [S, 3] (m, n, k). ``fallback_*``: control processors; nan where operators do not fall back.
     """
 
     simt: np.ndarray
@@ -49,25 +50,24 @@ class Side:
     fallback_launch: np.ndarray
 
 
-def vector_side(specs: Sequence[NpuSpec], efficiency: float) -> Side:
+def vector_side(specs: Sequence[NpuSpec]) -> Side:
     """Pack the vector side of cards.
 
     Parameters
     ----------
     specs : sequence of NpuSpec, length S
-    efficiency : float
-        Sustained over theoretical bandwidth of levels inside the chip.
 
     Returns
     -------
     Side
     """
-    rows = [_row(spec, efficiency) for spec in specs]
-    simt, *first, converts, m, n, k, rate, bandwidth, launch = np.array(rows, dtype=np.float64).reshape(len(specs), COLUMNS).T
-    return Side(simt > 0, *first, converts > 0, np.stack((m, n, k), axis=1), rate, bandwidth, launch)
+    rows = [_row(spec) for spec in specs]
+    columns = list(np.array(rows, dtype=np.float64).reshape(len(specs), COLUMNS).T)
+    block = np.stack(columns[11:14], axis=1)
+    return Side(*[columns[0] > 0, *columns[1:10], columns[10] > 0, block, *columns[14:]])
 
 
-def _row(spec: NpuSpec, efficiency: float) -> tuple[float, ...]:
+def _row(spec: NpuSpec) -> tuple[float, ...]:
     simt = spec.matrix.dataflow == "dot"
     groups = float(spec.vector.contexts or GROUPS)
     chip = [name for name in spec.memory if spec.memory[name].scope == "chip"]
@@ -76,7 +76,7 @@ def _row(spec: NpuSpec, efficiency: float) -> tuple[float, ...]:
     return (
         float(simt), spec.vector.lanes, groups, shared.latency if shared else 0.0, spec.memory[chip[-1]].latency,
         groups * GROUP_LANES * WORD if simt else _staging(spec), shared.size if shared else 0.0, SIMT_SECTOR if simt else DMA_BURST,
-        spec.bandwidth(meet) * efficiency if meet else math.nan, spec.memory[meet].latency if meet else math.nan,
+        *((min(spec.bandwidth(meet), spec.bandwidth(meet, True)) * EXCHANGED, spec.memory[meet].latency) if meet else (math.nan,) * 2),
         float(spec.matrix.layout is not None), *(spec.matrix.tile_quantum or (spec.matrix.rows, spec.matrix.cols, spec.matrix.depth)),
         *((back.rate, back.bandwidth, back.launch) if back and back.operators else (math.nan,) * 3),
     )  # fmt: skip

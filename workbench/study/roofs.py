@@ -42,7 +42,8 @@ def roofs(spec: NpuSpec) -> tuple[Roof, ...]:
     found = [Roof(names[-1].upper(), "outermost", "", spec.bandwidth(names[-1]))]
     shared = next((n for n in reversed(names[:-1]) if spec.memory[n].scope == "chip" and isfinite(spec.bandwidth(n))), None)
     if shared is not None:
-        found.append(Roof(shared.upper(), "shared", "", spec.bandwidth(shared)))
+        both = spec.bandwidth(shared, True) if spec.memory[shared].write_bandwidth is not None else 0.0  # ways of their own
+        found.append(Roof(shared.upper(), "shared", "", spec.bandwidth(shared) + both))
     units = (("matrix", spec.matrix.rate), ("vector", spec.vector.rate))
     found += [Roof(f"{unit} {dtype}", "", unit, spec.unit_peak(unit, dtype)) for unit, rates in units for dtype in rates]
     return tuple(found)
