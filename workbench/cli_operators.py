@@ -85,13 +85,14 @@ def estimate(
 @_table_options
 @click.option("--out", metavar="FILE.yaml", help="Write the card with its fitted scalars and their errors.")
 @click.option("--copies", metavar="N[,OUTPUTS]", help="Working sets (and outputs) the harness cycled through; 1: operands stay cached.")
-@click.option("--keep-launch", is_flag=True, help="Write the card's own kernel overhead: the harness timed on the host.")
+@click.option("--clock", type=click.Choice(["kernel", "events", "loop", "wall"]), default="kernel", show_default=True,
+              help="What the harness timed: kernels, a call between events, a loop of calls, a call and its synchronisation.")  # fmt: skip
 def calibrate(
     files: tuple[str, ...], npu: str, columns: tuple[str, ...], where: tuple[str, ...], dtype: str | None, as_json: bool, out: str | None,
-    copies: str | None, keep_launch: bool,
+    copies: str | None, clock: str,
 ) -> None:  # fmt: skip
     """Fit three scalars a dtype on measured operators of all kinds together; errors are those of rows left out of the fit."""
-    from workbench.cost.choices import Choices
+    from workbench.cost.harness import Harness
     from workbench.hardware.npu import load_npu
     from workbench.study.calibration import calibrate_card
     from workbench.study.document import to_json
@@ -100,10 +101,10 @@ def calibrate(
 
     if out:
         writable(out, "--out")
-    spec, choices = load_npu(npu), Choices(copies=_copies(copies))
+    spec, harness = load_npu(npu), Harness(_copies(copies), clock)
     asked = {"columns": pairs(columns, "--columns"), "where": pairs(where, "--where"), "dtype": dtype}
     tables = [read_operators(file, needs_time=True, **asked) for file in dict.fromkeys(files)]  # type: ignore[arg-type]
-    found = calibrate_card(tables, spec, choices=choices, keep_launch=keep_launch, out=out)
+    found = calibrate_card(tables, spec, harness=harness, out=out)
     if out:
         Path(out).write_text(found.spec.to_yaml(), encoding="utf-8")
     if as_json:

@@ -9,11 +9,10 @@ import pytest
 
 from tests.cost.tables import table
 from workbench.cost.calibrate import accuracy, calibrate, fold, skill
-from workbench.cost.choices import FREE
 from workbench.cost.doubts import doubts, too_slow, why_not
 from workbench.cost.errors import groups_of
 from workbench.cost.fit import fit_scalars, hashes, regrets, sample
-from workbench.cost.predictors import modelled, roofline
+from workbench.cost.predictors import PLAIN, modelled, roofline
 from workbench.hardware.npu import load_npu
 from workbench.hardware.schema import ERROR_GROUPS
 from workbench.operators.rows import join, take
@@ -75,7 +74,7 @@ def test_outliers_do_not_move_the_scalars():
     found = fit_scalars(lambda some: modelled(CARD, "bf16", some), replace(rows, measured_s=rows.measured_s * wild), TRUE)
     np.testing.assert_allclose(found.scalars, TRUE, rtol=0.1)
     places = np.array([f"a.csv:{line}" for line in range(len(rows))])
-    [note] = [note for note in doubts(CARD, "bf16", replace(rows, measured_s=rows.measured_s * wild), FREE, found, places, "a.csv")]
+    [note] = [note for note in doubts(CARD, "bf16", replace(rows, measured_s=rows.measured_s * wild), PLAIN, found, places, "a.csv")]
     assert (note.code, note.count, note.where) == ("outliers", 7, "a.csv:3, 23, 43, 63, 83, 103 ...")
 
 
@@ -119,7 +118,7 @@ def test_scalars_that_no_row_feels_stay_as_stated():
     assert found.determined == (False, False, True)
     assert found.scalars[:2].tolist() == [0.8, 0.77]
     assert found.scalars[2] == pytest.approx(TRUE[2], rel=0.05)
-    codes = [note.code for note in doubts(CARD, "bf16", measured(tiny), FREE, found, np.full(40, "a:1"), "a")]
+    codes = [note.code for note in doubts(CARD, "bf16", measured(tiny), PLAIN, found, np.full(40, "a:1"), "a")]
     assert codes == ["scalar-not-determined", "scalar-not-determined"]
 
 
@@ -134,8 +133,8 @@ def test_scalars_that_no_row_feels_stay_as_stated():
 )
 def test_rows_that_cannot_calibrate_are_named(change, why):
     rows = measured(operators())
-    assert why_not(CARD, "bf16", rows, FREE) == ("", "")
-    assert why in why_not(CARD, "bf16", change(rows), FREE)[0]
+    assert why_not(CARD, "bf16", rows, PLAIN) == ("", "")
+    assert why in why_not(CARD, "bf16", change(rows), PLAIN)[0]
 
 
 def test_milliseconds_read_as_seconds_are_named():

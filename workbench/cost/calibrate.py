@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.cost import kernels, matrix
-from workbench.cost.choices import FREE, Choices
 from workbench.cost.errors import FEWEST, groups_of, quantiles
 from workbench.cost.fit import FOLDS, SAMPLE, Fit, fit_scalars
+from workbench.cost.harness import Harness
 from workbench.cost.pack import calibration, pack
-from workbench.cost.predictors import modelled
+from workbench.cost.predictors import PLAIN, modelled
 from workbench.hardware.parts import Calibration
 from workbench.hardware.schema import ERROR_GROUPS
 from workbench.hardware.spec import NpuSpec
@@ -37,9 +37,7 @@ def fold(op: str, dtype: str, shape: tuple[int, ...], folds: int = 2) -> int:
     return hashlib.sha256(text.encode()).digest()[0] % folds
 
 
-def calibrate(
-    spec: NpuSpec, dtype: str, table: OpTable, source: str, *, choices: Choices = FREE, launch: float | None = None, most: int = SAMPLE
-) -> Calibrated:
+def calibrate(spec: NpuSpec, dtype: str, table: OpTable, source: str, *, harness: Harness = PLAIN, most: int = SAMPLE) -> Calibrated:
     """Fit a card's scalars for one dtype, with the errors of rows left out of the fit.
 
     Parameters
@@ -52,10 +50,9 @@ def calibrate(
         U measured operators that run as it.
     source : str
         Where the measurements come from.
-    choices : Choices
-        What the measuring harness left warm.
-    launch : float, optional
-        Kernel overhead to state in place of the fitted one, which is then the harness's [s].
+    harness : Harness
+        What it left warm, and its clock; of one that times the host the third scalar is no property of the card, which then
+        states its own kernel overhead.
     most : int
         Rows a kind that the fit looks at.
 
@@ -65,7 +62,7 @@ def calibrate(
         Fitted on all rows; errors are cross-validated (five folds by shape) by kind, for kinds with enough rows.
     """
     own = np.array(calibration(spec, dtype)[:3])
-    found = fit_scalars(lambda rows: modelled(spec, dtype, rows, choices), table, own, folds=FOLDS, most=most)
+    found = fit_scalars(lambda rows: modelled(spec, dtype, rows, harness), table, own, folds=FOLDS, most=most)
     group = groups_of(table)
     errors = {}
     for code in np.unique(group):
@@ -76,7 +73,9 @@ def calibrate(
     miss = np.abs(np.log(found.left_out_s / table.measured_s))
     error = float(f"{np.expm1(np.quantile(miss, 0.8)):.2g}")
     compute, memory, overhead = (float(f"{value:.3g}") for value in found.scalars)
-    return Calibrated(Calibration(compute, memory, overhead if launch is None else launch, error, source, errors), found)
+    return Calibrated(
+        Calibration(compute, memory, spec.runtime.launch_overhead if harness.times_host else overhead, error, source, errors), found
+    )
 
 
 def accuracy(predicted_s: np.ndarray, measured_s: np.ndarray) -> dict[str, float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.cost.choices import Choices
 from workbench.cost.fit import SCALARS, Fit, hashes
+from workbench.cost.harness import Harness
 from workbench.cost.predictors import NAIVE, modelled, roofline
 from workbench.errors import Note
 from workbench.hardware.spec import NpuSpec
@@ -22,7 +22,7 @@ POOR = 0.5
 UNIT = "check the unit of the time column, the card and the dtype"
 
 
-def why_not(spec: NpuSpec, dtype: str, table: OpTable, choices: Choices) -> tuple[str, str]:
+def why_not(spec: NpuSpec, dtype: str, table: OpTable, harness: Harness) -> tuple[str, str]:
     """Return why rows cannot calibrate a card, and what to do; two empty texts where they can.
 
     Parameters
@@ -33,8 +33,8 @@ def why_not(spec: NpuSpec, dtype: str, table: OpTable, choices: Choices) -> tupl
         Dtype they run as.
     table : OpTable
         Rows with a measured time.
-    choices : Choices
-        What the harness left warm.
+    harness : Harness
+        What it left warm, and its clock.
     """
     rows, more = len(table), f"give at least {FEWEST_ROWS} operators of at least {FEWEST_SHAPES} shapes"
     if rows < FEWEST_ROWS:
@@ -42,7 +42,7 @@ def why_not(spec: NpuSpec, dtype: str, table: OpTable, choices: Choices) -> tupl
     shapes = len(np.unique(hashes(table), axis=0))
     if shapes < FEWEST_SHAPES:
         return f"{rows} rows of {dtype} have only {shapes} shapes: three scalars cannot be told from them", more
-    fastest = modelled(spec, dtype, table, choices)(NAIVE[None])[:, 0]
+    fastest = modelled(spec, dtype, table, harness)(NAIVE[None])[:, 0]
     beyond = float(np.mean(table.measured_s < BEYOND * fastest))
     if beyond > MOST_BEYOND:
         median = float(np.median(fastest / table.measured_s))
@@ -62,7 +62,7 @@ def too_slow(fit: Fit, table: OpTable, dtype: str) -> str:
     return ""
 
 
-def doubts(spec: NpuSpec, dtype: str, table: OpTable, choices: Choices, fit: Fit, places: np.ndarray, path: str) -> list[Note]:
+def doubts(spec: NpuSpec, dtype: str, table: OpTable, harness: Harness, fit: Fit, places: np.ndarray, path: str) -> list[Note]:
     """Return what a person should know before using a fit.
 
     Parameters
@@ -73,8 +73,8 @@ def doubts(spec: NpuSpec, dtype: str, table: OpTable, choices: Choices, fit: Fit
         Dtype.
     table : OpTable
         U rows.
-    choices : Choices
-        What the harness left warm.
+    harness : Harness
+        What it left warm, and its clock.
     fit : Fit
         Their fit.
     places : ndarray of str, shape (U,)
@@ -83,7 +83,7 @@ def doubts(spec: NpuSpec, dtype: str, table: OpTable, choices: Choices, fit: Fit
         Files.
     """
     notes = []
-    fastest = modelled(spec, dtype, table, choices)(NAIVE[None])[:, 0]
+    fastest = modelled(spec, dtype, table, harness)(NAIVE[None])[:, 0]
     beyond = np.flatnonzero(table.measured_s < BEYOND * fastest)
     if len(beyond):
         notes.append(

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from workbench.cost.choices import FREE, Choices
+from workbench.cost.choices import Choices
+from workbench.cost.harness import Harness, host_work, observed
 from workbench.cost.models import ON_MATRIX, dtype_columns, dtype_names, model
 from workbench.cost.pack import pack, resolve
 from workbench.hardware.parts import Calibration
@@ -18,6 +19,8 @@ Predictor = Callable[[np.ndarray], np.ndarray]
 """Scalars (compute share, memory share, launch [s]) of P trials, [P, 3], to seconds [U, P] [s]."""
 NAIVE = np.array([1.0, 1.0, 0.0])
 """Peak, bandwidth, no overhead."""
+PLAIN = Harness()
+"""Operands cold, the card's own time: what an estimate is of."""
 
 
 def with_scalars(spec: NpuSpec, dtype: str, scalars: np.ndarray) -> NpuSpec:
@@ -26,8 +29,8 @@ def with_scalars(spec: NpuSpec, dtype: str, scalars: np.ndarray) -> NpuSpec:
     return replace(spec, calibration={**spec.calibration, dtype: Calibration(compute, memory, launch, 0.0, "trial")})
 
 
-def modelled(spec: NpuSpec, dtype: str, table: OpTable, choices: Choices = FREE) -> Predictor:
-    """Return the model's seconds as a function of the scalars of a dtype, through `models.model` as any estimate.
+def modelled(spec: NpuSpec, dtype: str, table: OpTable, harness: Harness = PLAIN) -> Predictor:
+    """Return what a harness shows of the model's seconds, through `models.model` as any estimate, as a function of three scalars.
 
     Parameters
     ----------
@@ -37,14 +40,20 @@ def modelled(spec: NpuSpec, dtype: str, table: OpTable, choices: Choices = FREE)
         Dtype whose scalars vary; rows of others (which the card may run as it) are priced as the card states.
     table : OpTable
         U operators.
-    choices : Choices
-        What is fixed, and what is warm.
+    harness : Harness
+        What it leaves warm, and its clock: where it times the host, the third scalar is the host's time of a call and the
+        kernel overhead is the card's own.
     """
-    names = dtype_names(table)
+    names, choices = dtype_names(table), Choices(copies=harness.copies)
+    relative = np.array([host_work(name) for name in table.name])[:, None] if harness.times_host else 1.0
 
     def predict(points: np.ndarray) -> np.ndarray:
-        cards = pack([with_scalars(spec, dtype, point) for point in points], names)
-        return model(table, cards, dtype_columns(table, cards), choices).seconds
+        own = points.copy()
+        if harness.times_host:
+            own[:, 2] = spec.runtime.launch_overhead
+        cards = pack([with_scalars(spec, dtype, point) for point in own], names)
+        seconds = model(table, cards, dtype_columns(table, cards), choices).seconds
+        return observed(seconds, points[:, 2], harness.clock, relative)
 
     return predict
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from workbench.cost.calibrate import accuracy, calibrate, skill
-from workbench.cost.choices import FREE, Choices
 from workbench.cost.doubts import FEWEST_ROWS, doubts, too_slow, why_not
 from workbench.cost.errors import groups_of, inside
 from workbench.cost.fit import FOLDS, Fit, fit_scalars, hashes, start_of
+from workbench.cost.harness import Harness
 from workbench.cost.pack import calibration
-from workbench.cost.predictors import NAIVE, modelled, roofline, runs_as
+from workbench.cost.predictors import NAIVE, PLAIN, modelled, roofline, runs_as
 from workbench.errors import Note, Refused
 from workbench.hardware import schema
 from workbench.hardware.npu import NpuSpec
@@ -52,7 +52,7 @@ class _Rows:
 
 
 def calibrate_card(
-    operators: Operators | Sequence[Operators], spec: NpuSpec, *, choices: Choices = FREE, keep_launch: bool = False, out: str | None = None
+    operators: Operators | Sequence[Operators], spec: NpuSpec, *, harness: Harness = PLAIN, out: str | None = None
 ) -> CalibratedCard:
     """Fit the scalars of every dtype with enough measured operators, on all their kinds together.
 
@@ -62,11 +62,9 @@ def calibrate_card(
         Measured rows of one device and one harness.
     spec : NpuSpec
         The card they ran on.
-    choices : Choices
-        ``copies``: how many working sets the harness cycled through (1: always the same operands, which then stay in the
-        shared level).
-    keep_launch : bool
-        State the card's own kernel overhead instead of the fitted one: of a harness that times on the host.
+    harness : Harness
+        ``copies``: how many working sets it cycled through (1: always the same operands, which then stay in the shared
+        level); ``clock``: where it times the host, the fitted overhead is the host's and the card keeps its own.
     out : str, optional
         Where the caller will write the card, for the document.
 
@@ -87,19 +85,18 @@ def calibrate_card(
     fitted: dict[str, Calibration] = {}
     refused: list[Note] = []
     source = f"{', '.join(f'{Path(f.sheet.path).name} (digest {f.sheet.digest})' for f in files)}; five-fold by shape"
-    for rows in _by_dtype(files, spec, choices, path, notes):
-        why, fix = why_not(spec, rows.dtype, rows.table, choices)
+    for rows in _by_dtype(files, spec, harness, path, notes):
+        why, fix = why_not(spec, rows.dtype, rows.table, harness)
         if not why:
-            own = spec.runtime.launch_overhead if keep_launch else None
-            found = calibrate(spec, rows.dtype, rows.table, source, choices=choices, launch=own)
+            found = calibrate(spec, rows.dtype, rows.table, source, harness=harness)
             why, fix = too_slow(found.fit, rows.table, rows.dtype), "check the unit of the time column, the card and the dtype"
         if why:
             refused.append(Note("dtype-not-fitted", path, len(rows.table), why, fix))
             continue
         fitted[rows.dtype] = found.stated
-        fits.append(_document(spec, rows, choices, found.stated, found.fit))
-        notes += doubts(spec, rows.dtype, rows.table, choices, found.fit, rows.places, path)
-        notes += _disagreements(fits[-1], path, keep_launch, spec)
+        fits.append(_document(spec, rows, harness, found.stated, found.fit))
+        notes += doubts(spec, rows.dtype, rows.table, harness, found.fit, rows.places, path)
+        notes += _disagreements(fits[-1], path, harness, spec)
     if not fits:
         first = refused[0] if refused else Note("", path, 0, "no row can be priced", f"give at least {FEWEST_ROWS} operators with a time")
         raise Refused(path, first.text, first.fix)
@@ -130,7 +127,7 @@ def _one_device(files: Sequence[Operators]) -> None:
             )
 
 
-def _by_dtype(files: Sequence[Operators], spec: NpuSpec, choices: Choices, path: str, notes: list[Note]) -> list[_Rows]:
+def _by_dtype(files: Sequence[Operators], spec: NpuSpec, harness: Harness, path: str, notes: list[Note]) -> list[_Rows]:
     """Return the rows that can be priced, by the dtype whose scalars price them; note the others."""
     table = join([found.table for found in files])
     places = np.array([f"{found.sheet.path}:{found.sheet.line[int(row)]}" for found in files for row in found.row])
@@ -149,7 +146,7 @@ def _by_dtype(files: Sequence[Operators], spec: NpuSpec, choices: Choices, path:
         if dtype not in schema.DTYPES or not rows.any():
             continue
         chosen = np.flatnonzero(rows)
-        seconds = modelled(spec, dtype, take(table, chosen), choices)(NAIVE[None])[:, 0]
+        seconds = modelled(spec, dtype, take(table, chosen), harness)(NAIVE[None])[:, 0]
         chosen = chosen[np.isfinite(seconds) & (seconds > 0)]
         if len(chosen):
             out.append(_Rows(dtype, take(table, chosen), places[chosen]))
@@ -162,7 +159,7 @@ def _by_dtype(files: Sequence[Operators], spec: NpuSpec, choices: Choices, path:
     return out
 
 
-def _document(spec: NpuSpec, rows: _Rows, choices: Choices, stated: Calibration, fit: Fit) -> FitDocument:
+def _document(spec: NpuSpec, rows: _Rows, harness: Harness, stated: Calibration, fit: Fit) -> FitDocument:
     """Compare a fit with rooflines fitted and left out the same way, over all rows and by kind."""
     table, measured = rows.table, rows.table.measured_s
     roof = fit_scalars(lambda some: roofline(spec, some), table, ROOFLINE_START).left_out_s
@@ -173,7 +170,7 @@ def _document(spec: NpuSpec, rows: _Rows, choices: Choices, stated: Calibration,
     for code in np.unique(group):
         of = group == code
         part = take(table, of)
-        alone = fit if of.all() else fit_scalars(lambda some: modelled(spec, rows.dtype, some, choices), part, own)
+        alone = fit if of.all() else fit_scalars(lambda some: modelled(spec, rows.dtype, some, harness), part, own)
         name = schema.ERROR_GROUPS[code]
         interval = stated.errors.get(name)
         kinds.append(
@@ -198,7 +195,7 @@ def _figures(seconds: np.ndarray, table: OpTable) -> FiguresDocument:
     return FiguresDocument(**accuracy(seconds, table.measured_s))
 
 
-def _disagreements(fit: FitDocument, path: str, keep_launch: bool, spec: NpuSpec) -> list[Note]:
+def _disagreements(fit: FitDocument, path: str, harness: Harness, spec: NpuSpec) -> list[Note]:
     """Return notes on kinds that a joint fit serves badly, and on an overhead that cannot be the card's."""
     notes = []
     for kind in fit.kinds:
@@ -211,9 +208,9 @@ def _disagreements(fit: FitDocument, path: str, keep_launch: bool, spec: NpuSpec
             )
             notes.append(Note("kinds-disagree", path, kind.rows, text, "calibrate from the kinds that matter to you"))
     own = spec.runtime.launch_overhead
-    if fit.fitted_launch_s > HOST_TIMED * own and not keep_launch:
+    if fit.fitted_launch_s > HOST_TIMED * own and not harness.times_host:
         text = (
             f"fitted overhead of {fit.dtype} {1e6 * fit.fitted_launch_s:.3g} us, stated kernel overhead of {spec.name} {1e6 * own:.3g} us"
         )
-        notes.append(Note("overhead-of-harness", path, 1, text, "if the harness times on the host, --keep-launch writes the card's own"))
+        notes.append(Note("overhead-of-harness", path, 1, text, "if the harness times the host, say so with --clock"))
     return notes
