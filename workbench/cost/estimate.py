@@ -93,14 +93,14 @@ def estimate(
         state(table, vendor, cards, column, priced.seconds, (seconds, low, high), evidence, note_code, reasons, choices)
     bound = _bound(priced.resource, evidence, collective)
     of = power.joules(cards)
-    taken = np.where(modelled[:, None], power.energy(seconds, dynamic_joules(table, cards, column, priced.level, of), of), np.nan)
+    taken = np.where(modelled[:, None], power.energy(seconds, _dynamic(table, cards, column, priced.level, of), of), np.nan)
     out = (seconds, low, high, priced.resource, priced.level, bound, evidence, note_code)
     for array in (*out, taken, of.idle):
         array.setflags(write=False)
     return OpCost(*out, reasons=tuple(reasons), energy_j=taken, idle_w=of.idle, energy_why=of.why)
 
 
-def dynamic_joules(table: OpTable, cards: Cards, column: np.ndarray, level: np.ndarray, of: power.Joules) -> np.ndarray:
+def _dynamic(table: OpTable, cards: Cards, column: np.ndarray, level: np.ndarray, of: power.Joules) -> np.ndarray:
     """Return the dynamic energy of every operator on every card at full clock, by the model's activity (see `power.dynamic`)."""
     return power.dynamic(table.flops, np.isin(table.kind, ON_MATRIX), column, cards, level, of)
 

@@ -185,6 +185,15 @@ def throttled(priced: Priced, work: np.ndarray, on_matrix: np.ndarray, column: n
 
     ``calibration.<dtype>.compute`` is the share of the peak sustained at full clock: a fit made with energies stated runs through
     here too, so that what the limit explains is not fitted again. A stated ``sustained_clock`` replaces the limit.
+
+    Parameters
+    ----------
+    priced : Priced
+        U operators on S cards at full clock; seconds and resources change.
+    work, on_matrix, column, cards
+        As in `dynamic`.
+    of : Joules, optional
+        Energies of the cards, where they are known already.
     """
     if not any(spec.power.energy or spec.power.vector_energy for spec in cards.specs):
         return
