@@ -38,15 +38,35 @@ def shapes(count: int) -> np.ndarray:
     return np.c_[np.ones(count), np.round(2 ** rng.uniform(0, 13, (count, 3)))]
 
 
-@pytest.mark.parametrize("name", ["a100-sxm4-80gb", "ascend-910b2", "npu-x"])
-def test_products_a_second(name, capsys):
-    cards, shape = pack([load_npu(name)], ["bf16"]), shapes(3000)
-    work = lambda: products(shape, np.full((3000, 3), 2.0), np.zeros(3000, int), cards)  # noqa: E731
-    work()
-    rate = 3000 / best_of(5, work)
+@pytest.mark.parametrize("name", ["a100-sxm4-80gb", "ascend-910b2", "npu-x", "tpu-v4", "mi300x"])
+def test_products_a_second_of_one_core(name, capsys):
+    """Goal: 500 000 distinct shapes a second of a core of its own; the floor leaves room for a core shared with other work."""
+    cards, shape = pack([load_npu(name)], ["bf16"]), shapes(1000)
+    operand, column = np.full((1000, 3), 2.0), np.zeros(1000, int)
+    products(shape, operand, column, cards)
+    seconds = []
+    for _ in range(40):
+        begin = time.thread_time()
+        products(shape, operand, column, cards)
+        seconds.append(time.thread_time() - begin)
+    rate = 1000 / min(seconds)
     with capsys.disabled():
-        say(f"\n{name}: {rate:,.0f} tile-searched products a second")
-    assert rate > 30_000
+        say(f"\n{name}: {rate:,.0f} tile-searched products a second of one core")
+    assert rate > 200_000
+
+
+def test_500_products_on_1000_cards(capsys):
+    """Goal: 2 s on two cores, which is 4 s of processor time; blocks of products run in threads."""
+    base = load_npu("npu-x")
+    cards = pack([base.with_si({"memory.hbm.bandwidth": 1e12 * (1 + i / 1000)}) for i in range(1000)], ["bf16"])
+    shape, operand, column = shapes(500), np.full((500, 3), 2.0), np.zeros(500, int)
+    products(shape, operand, column, cards)
+    begin, wall = time.process_time(), time.perf_counter()
+    products(shape, operand, column, cards)
+    seconds, wall = time.process_time() - begin, time.perf_counter() - wall
+    with capsys.disabled():
+        say(f"\n500 products on 1000 cards: {wall:.2f} s, {seconds:.2f} s of processor time")
+    assert seconds < 4.0
 
 
 def test_a_warm_estimate_of_500_operators(capsys):
