@@ -156,3 +156,16 @@ def test_what_cannot_be_asked_is_refused_with_its_name(operators, npu, axes, sai
 def test_too_large_a_space_is_refused_before_it_is_made(operators):
     with pytest.raises(Refused, match="above the budget"):
         estimate(operators, "npu-x", {"cores": range(1, 100_000), "clock": linspace("1 GHz", "2 GHz", 1000)})
+
+
+def test_a_file_and_cards_by_name_on_an_axis(operators, tmp_path):
+    path = tmp_path / "ops.csv"
+    path.write_text("op,dtype,B,M,N,K\ngemm,bf16,1,4096,4096,4096\nmystery,bf16,1,1,1,1\n", encoding="utf-8")
+    space = xr.Dataset(coords={"npu": ["npu-x", "sw26010-pro"], "cores": [4, 6]})
+    found = estimate(path, space)
+    assert found["seconds"].dims == ("operator", "npu", CORES)
+    alone_ = pricing.estimate(operators.table, [load_npu("npu-x").with_({"cores": 6})])
+    assert float(found["seconds"].sel({"npu": "npu-x", CORES: 6})[0]) == alone_.seconds[0, 0]
+    assert np.isnan(found["energy"].sel(npu="sw26010-pro")).all()
+    assert "no energy of sw26010-pro" in found.attrs["notes"]
+    assert "mystery" in found.attrs["notes"] or "rows-left-out" in found.attrs["notes"]
