@@ -1,33 +1,36 @@
-"""Convolution as matrix products: implicit GEMM, or Winograd where it is cheaper, or the vector unit for thin groups.
+"""Convolution: the cheapest of what libraries have for it, or a fixed algorithm.
 
-Sources: Chetlur et al., cuDNN (arXiv 1410.0759) for implicit GEMM; Lavin and Gray, Fast Algorithms for Convolutional
-Neural Networks (CVPR 2016) for F(2x2, 3x3): 16 products for 36 multiplies, 32 additions an input and 24 an output tile.
+`windows` (implicit GEMM, direct), `winograd` and `fourier` price one algorithm each and name their sources; here lies which of them
+a layer may run as, and what a stated layout adds. A transform is priced only where its products alone could undercut the best.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+
 import numpy as np
 
-from workbench.cost import kernels, vector
+from workbench.cost import fourier, windows, winograd
 from workbench.cost.choices import CHEAPEST, COLD, Copies
 from workbench.cost.cost import Bound
-from workbench.cost.matrix import Priced, products
+from workbench.cost.layers import DATA, DOT, FORWARD, RELAUNCH, VECTOR, WEIGHT, Layer, kernel, layer, memory_rate, styles
+from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards
-from workbench.operators.formulas import output_extent
-from workbench.operators.table import DIMS, Kind
+from workbench.errors import Refused
+from workbench.operators.layouts import PACKED, Layout, channel_block
+from workbench.operators.table import Kind
 
-FORWARD, DATA, WEIGHT = "forward", "data", "weight"
-IMPLICIT, WINOGRAD = "implicit", "winograd"
-ALGORITHMS = (CHEAPEST, IMPLICIT, WINOGRAD)
+IMPLICIT, DIRECT, WINOGRAD, WINOGRAD2, WINOGRAD4, FFT = "implicit", "direct", "winograd", "winograd2", "winograd4", "fft"
+ALGORITHMS = (CHEAPEST, DIRECT, IMPLICIT, WINOGRAD, WINOGRAD2, WINOGRAD4, FFT)
+"""``direct``: no transform, implicit GEMM or, where groups are many, the vector unit; ``winograd``: the better of F(2, r) and F(4, r)."""
 PASSES = {
     Kind.CONV_FORWARD: (FORWARD,),
     Kind.CONV_BACKWARD_DATA: (DATA,),
     Kind.CONV_BACKWARD_WEIGHT: (WEIGHT,),
     Kind.CONV_BACKWARD: (DATA, WEIGHT),
 }
-WINOGRAD_DTYPES = ("fp32", "fp16", "bf16", "tf32")
-CHANNELS = 32.0  # output channels a Winograd kernel works on together
-INPUT_ADDS, OUTPUT_ADDS = 32.0, 24.0  # vector additions a 4x4 input tile and channel, a 2x2 output tile and filter
+Rule = Callable[[Layer], Priced]
 
 
 def convolution(
@@ -44,7 +47,7 @@ def convolution(
 
     Parameters
     ----------
-    dims : ndarray, shape (U, 16)
+    dims : ndarray, shape (U, MAX_DIMS)
         As `DIMS` names them for convolutions.
     flops : ndarray, shape (U,)
         FLOPs of the pass; they give the positions along the third axis, whose stride and padding ``dims`` does not hold [FLOP].
@@ -56,86 +59,81 @@ def convolution(
         Index into ``cards.dtypes``.
     cards : Cards
         S packed cards.
-    algorithm : {"cheapest", "implicit", "winograd"}
-        Winograd prices what it can compute, implicit GEMM the rest.
+    algorithm : str
+        One of `ALGORITHMS`. What a fixed transform cannot compute is priced as implicit GEMM.
     copies : Copies
         What is warm, see `workbench.cost.choices`.
 
     Returns
     -------
     Priced
-        Of the cheapest of implicit GEMM, Winograd F(2x2, 3x3) (3x3, stride 1, dilation 1) and the vector unit.
+
+    Raises
+    ------
+    Refused
+        An algorithm nobody knows.
     """
-    d = {name: np.maximum(dims[:, i], 0).astype(np.float64) for i, name in enumerate(DIMS[Kind.CONV_FORWARD])}
-    for name in ("stride_h", "stride_w", "dilation_h", "dilation_w", "groups", "depth", "t"):
-        d[name] = np.maximum(d[name], 1.0)
-    p = output_extent(d["h"], d["r"], d["stride_h"], d["pad_h"], d["dilation_h"])
-    q = output_extent(d["w"], d["s"], d["stride_w"], d["pad_w"], d["dilation_w"])
-    window, groups = d["r"] * d["s"] * d["t"], d["groups"]
-    c, k = d["c"] / groups, d["k"] / groups
-    plane = d["n"] * p * q
-    deep = np.where(d["depth"] * d["t"] > 1.0, flops / np.maximum(2.0 * plane * d["k"] * c * window, 1.0), 1.0)
-    outputs, stride_t = plane * deep, np.maximum(np.round(d["depth"] / np.maximum(deep, 1.0)), 1.0)
-    image = d["n"] * d["c"] * d["h"] * d["w"] * d["depth"] * size
-    result, weights = outputs * d["k"] * size, d["k"] * c * window * size
-    shape, total = {
-        FORWARD: ((outputs, k, c * window), (image, weights, result)),
-        DATA: (
-            (d["n"] * d["h"] * d["w"] * d["depth"], c, k * window / (d["stride_h"] * d["stride_w"] * stride_t)),
-            (result, weights, image),
-        ),
-        WEIGHT: ((c * window, k, outputs), (image, result, weights)),
-    }[which]
-    operand = np.repeat(size[:, None], 3, axis=1)
-    total_bytes = np.stack(total, axis=1)
-    best, _ = products(np.stack((groups, *shape), axis=1), operand, column, cards, total_bytes, copies)
-    flops = 2.0 * outputs * k * c * window * groups
-    lanes = vector.streams(vector.maps(outputs * d["k"], flops, total[0] + total[1], total[2], column), cards, copies)
+    if algorithm not in ALGORITHMS:
+        raise Refused(f"convolution {algorithm!r}", "no such algorithm", f"use {', '.join(ALGORITHMS)}")
+    of = layer(dims, flops, which, size, column)
+    out = windows.implicit(of, cards, copies)
+    if algorithm in (CHEAPEST, DIRECT) and (of.groups > 1.0).any():
+        out = cheaper(out, windows.direct(of, cards, copies), of.groups > 1.0)
     if algorithm == CHEAPEST:
-        best = cheaper(best, lanes, groups > 1)
-    fast = _fast(d, window, which) & np.isin(np.asarray(cards.dtypes)[column], WINOGRAD_DTYPES)
-    if not fast.any() or algorithm == IMPLICIT:
-        return best
-    other = _winograd(outputs, c, k, operand, total_bytes, which, column, cards, copies)
-    return choose(best, other, np.repeat(fast[:, None], len(cards.specs), axis=1)) if algorithm == WINOGRAD else cheaper(best, other, fast)
+        for able, fewer, price in _transforms(of, cards, algorithm):
+            rows = np.flatnonzero(able & (windows.mac_seconds(of, cards, fewer) < out.seconds).any(axis=1))
+            _keep(out, price(of.take(rows)), rows) if len(rows) else None
+    elif algorithm not in (DIRECT, IMPLICIT):
+        tried = np.zeros(len(flops), dtype=bool)
+        for able, _, price in _transforms(of, cards, algorithm):
+            if able.any():
+                rows = np.flatnonzero(able)
+                _keep(out, price(of.take(rows)), rows, fixed=~tried[rows])
+                tried |= able
+    return _relaid(of, out, cards)
 
 
-def _fast(d: dict[str, np.ndarray], window: np.ndarray, which: str) -> np.ndarray:
-    """Return which rows Winograd F(2x2, 3x3) can compute."""
-    fast = (d["r"] == 3) & (d["s"] == 3) & (d["t"] == 1) & (window == 9) & (d["groups"] == 1) & (which != WEIGHT)
-    for name in ("stride_h", "stride_w", "dilation_h", "dilation_w"):
-        fast &= d[name] == 1
-    return np.asarray(fast)
+def _transforms(of: Layer, cards: Cards, algorithm: str) -> Iterator[tuple[np.ndarray, np.ndarray, Rule]]:
+    """Yield which rows each transform algorithm can compute, how many times fewer products it needs, and its price."""
+    names = np.asarray(cards.dtypes)[of.column]
+    for m, asked in ((2, WINOGRAD2), (4, WINOGRAD4)):
+        if algorithm not in (CHEAPEST, WINOGRAD, asked):
+            continue
+        able = winograd.able(of, names, m)
+        p = winograd.plan(of, m)
+        fewer = np.where(able, p.tall * p.wide * of.taps / p.planes, 1.0)
+        if m == 2 and of.which != WEIGHT:  # fused in one kernel, where no matrix unit takes its operands from memory
+            yield able & (of.r == 3.0) & (of.s == 3.0) & _on_vector(of, cards), fewer, lambda some: winograd.fused(some, cards)
+        yield able, fewer, lambda some, m=m: winograd.apart(some, cards, m)  # type: ignore[misc]
+    if algorithm in (CHEAPEST, FFT):
+        for side in fourier.SIDES:
+            fewer = (side - of.r + 1.0) * (side - of.s + 1.0) * of.taps / (4.0 * side * (side / 2.0 + 1.0))
+            yield fourier.able(of, names, side), fewer, lambda some, side=side: fourier.tiled(some, cards, side)  # type: ignore[misc]
 
 
-def _winograd(
-    outputs: np.ndarray,
-    c: np.ndarray,
-    k: np.ndarray,
-    operand: np.ndarray,
-    total: np.ndarray,
-    which: str,
-    column: np.ndarray,
-    cards: Cards,
-    copies: Copies,
-) -> Priced:
-    """Price F(2x2, 3x3): one kernel where the vector unit multiplies, else transforms, products and inverse as kernels of their own.
+def _on_vector(of: Layer, cards: Cards) -> np.ndarray:
+    return np.asarray((styles(cards, of.column) == VECTOR).any(axis=1))
 
-    A matrix unit takes its operands from memory, so there the transformed tiles are written and read once each.
+
+def _relaid(of: Layer, out: Priced, cards: Cards) -> Priced:
+    """Add what brings image and result from a stated layout to the one a matrix unit works in, and back: each read and written once.
+
+    The vector unit takes any; on cards whose description states a fractal layout `realities` prices the conversion.
     """
-    tiles = np.ceil(outputs / 4.0)
-    inner, outer = (c, np.ceil(k / CHANNELS) * CHANNELS) if which == FORWARD else (k, np.ceil(c / CHANNELS) * CHANNELS)
-    shape = np.stack((np.full_like(tiles, 16.0), tiles, outer, inner), axis=1)
-    out, _ = products(shape, operand, column, cards, total, copies)
-    adds = tiles * (INPUT_ADDS * inner + OUTPUT_ADDS * outer)
-    transform = adds[:, None] / cards.vector_rate[:, column].T
-    apart = cards.matrix[:, column, kernels.IS_VECTOR].T == 0.0
-    traffic = np.where(apart, 2.0 * (16.0 * tiles * (inner + outer) * operand[:, 0])[:, None], 0.0)
-    moving = traffic / cards.memory_rate[:, column].T + np.where(apart, 2.0 * cards.launch[:, column].T, 0.0)
-    out.resource[..., Bound.VECTOR] += transform
-    out.resource[..., Bound.MEMORY] += moving
-    out.level[..., 2] += traffic
-    out.seconds[:] += np.where(apart, np.maximum(transform, moving), transform)
+    stated = of.layout > Layout.UNSTATED
+    if not stated.any():
+        return out
+    style, fractal = styles(cards, of.column), np.array([spec.matrix.layout is not None for spec in cards.specs])
+    wanted = np.where((style == VECTOR) | fractal, of.layout[:, None], Layout.NHWC)
+    packed = np.isin(of.layout, list(PACKED))[:, None] & (style == DOT)  # blocks of channels are what a GPU's kernels take too
+    differs = stated[:, None] & (wanted != of.layout[:, None]) & ~packed
+    block = channel_block(wanted, of.size[:, None])
+    for plain in (of.image, of.result):
+        channels = np.where(plain is of.image, of.c, of.k)[:, None] * of.groups[:, None]
+        grown = np.ceil(channels / block) * block / np.maximum(channels, 1.0)
+        bytes_ = np.where(differs, plain[:, None] * (1.0 + grown), 0.0)
+        moved = kernel(of, cards, {Bound.MEMORY: bytes_ / memory_rate(cards, of.column)}, bytes_, RELAUNCH)
+        out = choose(out, plus(out, moved), differs)
     return out
 
 
@@ -146,10 +144,13 @@ def cheaper(first: Priced, second: Priced, allowed: np.ndarray) -> Priced:
 
 def choose(first: Priced, second: Priced, take: np.ndarray) -> Priced:
     """Return the second where ``take`` [U, S] says so, else the first."""
-    pick = take[..., None]
-    return Priced(
-        np.where(take, second.seconds, first.seconds),
-        np.where(pick, second.resource, first.resource),
-        np.where(pick, second.level, first.level),
-        np.where(pick, second.detail, first.detail),
-    )
+    parts = ((getattr(first, field.name), getattr(second, field.name)) for field in fields(Priced))
+    return Priced(*(np.where(take if one.ndim == 2 else take[..., None], two, one) for one, two in parts))
+
+
+def _keep(out: Priced, found: Priced, rows: np.ndarray, fixed: np.ndarray | bool = False) -> None:
+    """Put what is faster, or ``fixed`` and possible, into some rows of ``out``."""
+    take = (found.seconds < out.seconds[rows]) | (np.broadcast_to(fixed, rows.shape)[:, None] & np.isfinite(found.seconds))
+    for field in fields(Priced):
+        into, part = getattr(out, field.name), getattr(found, field.name)
+        into[rows] = np.where(take if part.ndim == 2 else take[..., None], part, into[rows])

@@ -69,8 +69,8 @@ def estimate(
         Price modelled operators as measured x model(card) / model(source).
     tile : Tile or str, optional
         Tiling of matrix products, e.g. ``"128x256x64"``; a card it does not fit makes the cell invalid.
-    algorithm : {"cheapest", "implicit", "winograd"}
-        Of convolutions.
+    algorithm : {"cheapest", "direct", "implicit", "winograd", "winograd2", "winograd4", "fft"}
+        Of convolutions, see `workbench.cost.convolution`.
     copies : Copies
         What is warm, see `workbench.cost.choices`.
     budget : str or float
