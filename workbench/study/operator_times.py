@@ -49,8 +49,8 @@ def price_operators(
         Card.
     tile : Tile, optional
         Tiling of the matrix products instead of the best one.
-    algorithm : {"cheapest", "implicit", "winograd"}
-        Of convolutions.
+    algorithm : {"cheapest", "direct", "implicit", "winograd", "winograd2", "winograd4", "fft"}
+        Of convolutions, see `workbench.cost.convolution`.
     copies : Copies
         What is warm, see `workbench.cost.choices`.
     vendor : VendorTimes, optional
