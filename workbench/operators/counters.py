@@ -104,6 +104,12 @@ def read_counters(path: str | os.PathLike[str], columns: Mapping[str, str] | Non
     return counted
 
 
+def is_counter(name: str, tool: str) -> bool:
+    """Whether a column belongs to the profiler, not to a table of operators; names of kernels belong to both."""
+    plain = _plain(name)
+    return plain != "kernelname" and any(pattern.fullmatch(plain) for pattern, _ in _book(tool))
+
+
 def _plain(name: str) -> str:
     return re.sub(r"\s*\[[\w/%]+\]\Z", "", name).lower().replace(" ", "")
 
@@ -137,7 +143,8 @@ def _widened(sheet: Sheet, lower: list[str]) -> Sheet:
 
 def _units(sheet: Sheet, tool: str) -> tuple[Sheet, list[str]]:
     """Take the row of units off a table (page ``raw``) and return the unit of every column."""
-    units = [(re.search(r"\[([\w/%]+)\]\Z", name) or [""])[-1] for name in sheet.header]
+    marks = [re.search(r"\[([\w/%]+)\]\Z", name) for name in sheet.header]
+    units = [mark.group(1) if mark else "" for mark in marks]
     lower = [_plain(name) for name in sheet.header]
     if tool == "nsight" and sheet.rows and "id" in lower and not sheet.rows[0][lower.index("id")]:
         units = [cell or unit for cell, unit in zip(sheet.rows[0], units, strict=True)]

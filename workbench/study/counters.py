@@ -19,9 +19,9 @@ from workbench.cost.cost import Bound, OpCost
 from workbench.cost.estimate import estimate
 from workbench.errors import Note, Refused
 from workbench.hardware.npu import NpuSpec
-from workbench.operators.counters import LEVELS, UNITS, Counters
+from workbench.operators.counters import LEVELS, UNITS, Counters, is_counter
 from workbench.operators.described import MATRIX_KINDS
-from workbench.operators.profiles import from_profile
+from workbench.operators.profiles import from_profile, is_profile
 from workbench.operators.table import Kind
 from workbench.operators.words import word
 from workbench.study.documents_counters import CounterDocument, CounterKindDocument, CountersDocument
@@ -99,18 +99,17 @@ def _placed(counters: Counters, given: Operators | None) -> tuple[Mapping[int, i
         return place, given, [*notes, *given.notes]
     try:
         sheet = from_profile(replace(counters.sheet, notes=()))
-        found = operators_of(replace(sheet, header=tuple(_own(name) for name in sheet.header)))
+        if not is_profile(counters.sheet):
+            sheet = replace(
+                sheet, header=tuple(f"counter {at}" if is_counter(name, counters.tool) else name for at, name in enumerate(sheet.header))
+            )
+        found = operators_of(sheet)
     except Refused:
         text = "no kernel has shapes: counters are shown without the model"
         notes.append(Note("counters-without-shapes", counters.sheet.path, len(counters.seconds), text, "give their operators with --ops"))
         return {}, None, notes
     notes += [note for note in found.notes if note.code != "columns-not-used"]
     return {int(row): u for u, row in enumerate(found.row)}, found, notes
-
-
-def _own(name: str) -> str:
-    """Keep a metric's name from being read as a column of an operator table."""
-    return f"metric {name}" if "__" in name or "[" in name else name
 
 
 def _matched(counters: Counters, given: Operators) -> Mapping[int, int]:

@@ -57,7 +57,7 @@ def verdict(
 
 def _agrees(counted: Mapping[str, float], model: Mapping[str, float | None], bound: str, busiest: str) -> bool | None:
     if bound == WAITING or max((model[unit] or 0.0 for unit in COMPARED if unit in model), default=0.0) < IDLE:
-        return busiest in (WAITING, bound)
+        return busiest in (WAITING, bound) or abs(counted[busiest] - (model.get(busiest) or 0.0)) <= TIE
     proxies = [name for name in ((bound, "transfer") if bound in OUTSIDE else (bound,)) if name in counted]
     if not proxies:
         sure = counted.get(busiest, 0.0) >= SATURATED and (model[bound] or 0.0) - (model.get(busiest) or 0.0) > TIE
