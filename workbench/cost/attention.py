@@ -16,11 +16,17 @@ from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced, empty
 from workbench.cost.pack import Cards
 from workbench.hardware.spec import NpuSpec
-from workbench.operators.attention import pairs, seen
+from workbench.operators.attention import TOP_LEFT, pairs, seen
 
+NAMES = (
+    "batch", "heads", "kv_heads", "queries", "keys", "head", "value", "causal", "window", "bits", "page", "splits", "portable",
+)  # fmt: skip
 CAST = 0.7  # launches of a small kernel right behind another
 TRANSPOSE = 4.0  # vector operations an element of V that 8-bit products want transposed (FlashAttention-3, section 3.3)
 CONVERT = 2.0  # vector operations an element of a cache that is narrower than the products
+PORTABLE_CONVERT = 10.0  # times as many where a portable kernel does it
+PORTABLE_SPLITS, MOST_SPLITS = 8.0, 128.0
+MASKS = 2.0  # kernels that list what a portable kernel's window keeps
 ROW_SUMS = 8.0  # log-sum-exp and row sum of o x do that backward reads a query [B]
 
 
@@ -69,45 +75,62 @@ def attention(
 
 
 def operators(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, backward: bool, copies: float) -> np.ndarray:
-    """Return the columns `kernels_attention` reads of operators, float64 [U, ROW]; arguments as in `attention`.
-
-    Forward, a tile is a block of queries and keys stream past it; backward it is the other way round.
-    """
-    batch, heads, kv_heads, queries, keys, head, value, causal, window, bits, page, splits, portable = np.maximum(
-        dims[:, :13], 0
-    ).T.astype(np.float64)
-    heads, kv_heads, lines, width = np.maximum(heads, 1.0), np.maximum(kv_heads, 1.0), np.maximum(queries, 1.0), head + value
-    blind = (portable > 0) & (queries > 1) & (not backward)  # such kernels walk over what the window masks
-    count = flops / np.maximum((4.0 if backward else 2.0) * batch * heads * width, 1.0)
-    count = np.where(blind & (window > 0), pairs(queries, keys, causal, 0), count)
-    window = np.where(blind, 0.0, window)
-    cache = np.where(bits > 0, bits / 8.0, size)
-    masked = (lines > 1.0) & ((causal > 0) | (window > 0))
+    """Return the columns `kernels_attention` reads of operators, float64 [U, ROW]; arguments as in `attention`."""
     out = np.zeros((len(flops), k.ROW))
-    kept = batch * kv_heads * seen(queries, keys, causal, window) * width * cache + np.where(page > 0, 4.0 * batch * np.ceil(keys / np.maximum(page, 1.0)), 0.0)
-    own = batch * heads * queries * width * size
-    if backward:
-        out[:, k.GROUPS], out[:, k.PACKED], out[:, k.LINES], out[:, k.STREAM] = batch * heads, 1.0, np.maximum(keys, 1.0), queries
-        out[:, k.MEAN], out[:, k.MOST] = count / np.maximum(keys, 1.0), queries
-        out[:, k.SUM], out[:, k.FIRST], out[:, k.SECOND], out[:, k.LINE_BYTES] = width, 3.0, 2.0, width * size
-        out[:, k.STREAM_BYTES] = width * size + ROW_SUMS
-        out[:, k.TRAFFIC] = out[:, k.STREAM_BYTES] + 8.0 * head  # dQ is summed in fp32: read and written
-        out[:, k.OWN] = 2.0 * (own + kept) + batch * heads * queries * (8.0 * head + ROW_SUMS)
-        out[:, k.EXTRA] = 2.0
-    else:
-        out[:, k.GROUPS], out[:, k.PACKED], out[:, k.LINES], out[:, k.STREAM] = batch * kv_heads, heads / kv_heads, lines, keys
-        out[:, k.MEAN], out[:, k.MOST] = count / lines, np.where(masked, np.where(causal == 2, np.minimum(keys, queries), keys), count / lines)
-        out[:, k.SUM], out[:, k.FIRST], out[:, k.SECOND], out[:, k.LINE_BYTES] = value, 1.0, 1.0, head * size
-        out[:, k.STREAM_BYTES] = out[:, k.TRAFFIC] = width * cache
-        out[:, k.OWN] = own + kept
-        out[:, k.APPEND] = np.where(bits > 0, batch * kv_heads * np.minimum(queries, keys) * width * (size + cache), 0.0)
-        general = (head != 2.0 ** np.floor(np.log2(np.maximum(head, 1.0)))) | (head != value)
-        out[:, k.EXTRA] = np.where(bits > 0, 1.0 + 2.0 * CAST * ((cache != size).astype(np.float64) + general), 0.0)
-        out[:, k.FIXED] = splits
-    out[:, k.MASKED], out[:, k.WINDOW], out[:, k.PORTABLE] = masked, np.where(window < keys, window, 0.0), blind
-    out[:, k.CONVERTED] = np.where(size < 2.0, TRANSPOSE * value, 0.0) + np.where(cache != size, CONVERT * width, 0.0)
-    out[:, k.HEAD], out[:, k.VALUE], out[:, k.COPIES] = head, value, copies
+    given = np.maximum(dims[:, : len(NAMES)], 0).astype(np.float64)
+    of = dict(zip(NAMES, given.T, strict=True))
+    of["heads"], of["kv_heads"] = np.maximum(of["heads"], 1.0), np.maximum(of["kv_heads"], 1.0)
+    width = of["head"] + of["value"]
+    of["count"] = flops / np.maximum((4.0 if backward else 2.0) * of["batch"] * of["heads"] * width, 1.0)
+    of["cache"] = np.where(of["bits"] > 0, of["bits"] / 8.0, size)
+    out[:, k.HEAD], out[:, k.VALUE], out[:, k.COPIES] = of["head"], of["value"], copies
+    (_backward if backward else _forward)(out, of, size, width)
     return out
+
+
+def _forward(out: np.ndarray, of: dict[str, np.ndarray], size: np.ndarray, width: np.ndarray) -> None:
+    """Fill the columns of forward operators: a tile is a block of queries, keys and values stream past it."""
+    batch, queries, keys, cache = of["batch"], of["queries"], of["keys"], of["cache"]
+    lines, groups = np.maximum(queries, 1.0), batch * of["kv_heads"]
+    blind = (of["portable"] > 0) & ((queries > 1) | (keys <= queries))  # not decode
+    window = np.where(blind, 0.0, of["window"])
+    windowed = blind & (of["window"] > 0)  # such kernels walk over what a window masks
+    count = np.where(windowed, pairs(queries, keys, of["causal"], 0), of["count"])
+    masked = (lines > 1.0) & ((of["causal"] > 0) | (window > 0))
+    index = np.where(of["page"] > 0, 4.0 * batch * np.ceil(keys / np.maximum(of["page"], 1.0)), 0.0)
+    new = np.where(of["bits"] > 0, groups * np.minimum(queries, keys) * width, 0.0)
+    cast = cache != size
+    general = (of["head"] != 2.0 ** np.floor(np.log2(np.maximum(of["head"], 1.0)))) | (of["head"] != of["value"])
+    out[:, k.GROUPS], out[:, k.PACKED], out[:, k.LINES], out[:, k.STREAM] = groups, of["heads"] / of["kv_heads"], lines, keys
+    out[:, k.MEAN] = count / lines
+    out[:, k.MOST] = np.where(masked, np.where(of["causal"] == TOP_LEFT, np.minimum(keys, queries), keys), count / lines)
+    out[:, k.SUM], out[:, k.FIRST], out[:, k.SECOND], out[:, k.LINE_BYTES] = of["value"], 1.0, 1.0, of["head"] * size
+    out[:, k.STREAM_BYTES] = out[:, k.TRAFFIC] = width * cache
+    kept = groups * seen(queries, keys, of["causal"], window) * width * cache
+    out[:, k.OWN] = batch * of["heads"] * queries * width * size + kept + index
+    out[:, k.NEW], out[:, k.APPEND] = new * size, new * (size + cache + np.where(cast, 2.0 * cache, 0.0))
+    small = 2.0 * cast + 3.0 * general  # casts of keys and of values; general scatters in place of one kernel
+    out[:, k.EXTRA] = np.where(of["bits"] > 0, 1.0 + CAST * small, 0.0) + np.where(windowed, MASKS, 0.0)
+    out[:, k.FIXED], out[:, k.PORTABLE] = of["splits"], blind
+    out[:, k.LIMIT] = np.where((of["portable"] > 0) & ~blind, PORTABLE_SPLITS, MOST_SPLITS)
+    out[:, k.MASKED], out[:, k.WINDOW] = masked, np.where(window < keys, window, 0.0)
+    widened = np.where(cast, CONVERT * np.where(blind, PORTABLE_CONVERT, 1.0) * width, 0.0)
+    out[:, k.CONVERTED] = np.where(size < 2.0, TRANSPOSE * of["value"], 0.0) + widened
+
+
+def _backward(out: np.ndarray, of: dict[str, np.ndarray], size: np.ndarray, width: np.ndarray) -> None:
+    """Fill the columns of backward operators: a tile is a block of keys, queries and what belongs to them stream past it."""
+    batch, heads, queries, keys, window = of["batch"], of["heads"], of["queries"], of["keys"], of["window"]
+    out[:, k.GROUPS], out[:, k.PACKED], out[:, k.LINES], out[:, k.STREAM] = batch * heads, 1.0, np.maximum(keys, 1.0), queries
+    out[:, k.MEAN], out[:, k.MOST] = of["count"] / np.maximum(keys, 1.0), queries
+    out[:, k.SUM], out[:, k.FIRST], out[:, k.SECOND], out[:, k.LINE_BYTES] = width, 3.0, 2.0, width * size
+    out[:, k.STREAM_BYTES] = width * size + ROW_SUMS
+    out[:, k.TRAFFIC] = out[:, k.STREAM_BYTES] + 8.0 * of["head"]  # dQ is summed in fp32: read and written
+    both = batch * (heads * queries + of["kv_heads"] * seen(queries, keys, of["causal"], window)) * width * size
+    out[:, k.OWN] = 2.0 * both + batch * heads * queries * (8.0 * of["head"] + ROW_SUMS)
+    out[:, k.EXTRA], out[:, k.LIMIT] = 2.0, MOST_SPLITS  # row sums of o x do before, dQ to the operands' type after
+    out[:, k.MASKED] = (keys > 1.0) & ((of["causal"] > 0) | (window > 0))
+    out[:, k.WINDOW] = np.where(window < keys, np.minimum(window, queries), 0.0)
 
 
 def card_columns(cards: Cards) -> np.ndarray:
@@ -117,7 +140,9 @@ def card_columns(cards: Cards) -> np.ndarray:
         out[..., mine] = cards.matrix[..., theirs]
     whole = (cards.cores * np.array([spec.clock for spec in cards.specs]))[:, None]
     out[..., k.SPECIAL], out[..., k.LANES] = cards.special_rate[:, None] / whole, cards.softmax_rate[:, None] / whole
-    out[..., k.ROWS] = cards.matrix[..., kernels.QM] * np.where(cards.matrix[..., kernels.FLOW] == kernels.CUBE, cards.matrix[..., kernels.ARRAYS], 1.0)
+    out[..., k.ROWS] = cards.matrix[..., kernels.QM] * np.where(
+        cards.matrix[..., kernels.FLOW] == kernels.CUBE, cards.matrix[..., kernels.ARRAYS], 1.0
+    )
     for s, spec in enumerate(cards.specs):
         out[s, :, k.SUMS], out[s, :, k.SCORES] = _sums(spec)
         out[s, :, k.ASYNC] = asynchronous(spec)
@@ -138,12 +163,11 @@ def _sums(spec: NpuSpec) -> tuple[float, float]:
     """Return the bytes for sums, and those of the vector unit's own buffer where it is another one (0: the same)."""
     level = spec.matrix.accumulator or spec.matrix.staging
     if level is None:
-        return kernels_unlimited, 0.0
+        return kernels.UNBOUND, 0.0
     own = spec.vector.buffer if spec.vector.buffer not in (None, level) else None
     return spec.memory[level].size, spec.memory[own].size if own else 0.0
 
 
-kernels_unlimited = 1e30
 _COLUMNS = {
     k.CORES: kernels.CORES, k.CLOCK: kernels.CLOCK, k.MACS: kernels.MACS, k.COMPUTE: kernels.ETA_COMPUTE, k.MEMORY: kernels.ETA_MEMORY,
     k.LAUNCH: kernels.LAUNCH, k.PORT: kernels.PORT, k.STAGING: kernels.STAGING, k.RATE_SHARED: kernels.RATE_SHARED,

@@ -21,10 +21,12 @@ from numba import njit
 """Columns of a card: compute and memory are sustained shares, special and lanes operations a cycle and core, rows the fewest of a tile."""
 (
     GROUPS, PACKED, LINES, STREAM, MEAN, MOST, MASKED, WINDOW, SUM, HEAD, VALUE, FIRST, SECOND, CONVERTED, LINE_BYTES, STREAM_BYTES,
-    TRAFFIC, OWN, APPEND, EXTRA, FIXED, PORTABLE, COPIES, ROW,
-) = range(24)  # fmt: skip
+    TRAFFIC, OWN, NEW, APPEND, EXTRA, FIXED, LIMIT, PORTABLE, COPIES, ROW,
+) = range(26)  # fmt: skip
 """Columns of an operator, see `workbench.cost.attention.operators`."""
-CORE, MATRIX, VECTOR, LOCAL, SHARED_TIME, MEMORY_TIME, FILL, LAUNCHES, IDLE, STREAMED, OUTSIDE, SPLITS, TILE, BLOCK, STEPS, PARTS = range(16)
+(
+    CORE, MATRIX, VECTOR, LOCAL, SHARED_TIME, MEMORY_TIME, FILL, LAUNCHES, IDLE, STREAMED, OUTSIDE, SPLITS, TILE, BLOCK, STEPS, PARTS,
+) = range(16)  # fmt: skip
 """Parts of a time [s], bytes, and what was chosen."""
 
 LARGEST = 128.0  # rows and columns of a tile; larger ones are not built
@@ -33,7 +35,7 @@ HELD = 0.75  # part of the registers that holds sums and scores, where they shar
 STAGES = 3.0  # blocks of keys and values in flight
 OVERLAP = 2.0  # norm that joins products and softmax of tiles in flight; chosen, as all constants here, on one half of public rows
 OPERATIONS = 6.0  # scale, mask, maximum, subtract, sum, rescale: vector operations a (query, key) pair
-TRIPS = 6.0  # dependent latencies of a tile: its index, queries, keys, values, last wait, write
+TRIPS = 8.0  # dependent latencies of a tile: its index, page, queries, keys, values, last wait, sums, write
 RESIDENT = 4.0  # most tiles of a core in flight
 EQUAL = 0.9  # tiles whose mean is so near the longest count as equal
 TAIL = 0.5  # part of the longest tile by which unequal tiles miss an even share
@@ -42,7 +44,6 @@ RESIDENT_SHARE = 0.8  # of the usable shared level that one operator's operands 
 SCATTER = 3.0  # the append of rows by index reaches a third of the shared level's rate
 REREAD = 16.0  # times a portable kernel reads a block from local memory: every fragment of rows again, both operands
 PORTABLE_ROWS = 64.0
-MOST_SPLIT = 128.0
 
 
 @njit(cache=True, nogil=True)
@@ -150,7 +151,7 @@ def evaluate(card, op, best):
     span = rows
     tiles = groups * op[PACKED] * math.ceil(op[LINES] / rows)
     packed = groups * math.ceil(op[LINES] * op[PACKED] / rows)
-    if packed < 0.9 * tiles:  # grouped heads share a tile
+    if packed < 0.9 * tiles and op[PORTABLE] == 0.0:  # grouped heads share a tile
         tiles, span = packed, rows / op[PACKED]
     most = op[MOST]
     mean = op[MEAN]
@@ -166,7 +167,7 @@ def evaluate(card, op, best):
     resident = min(RESIDENT, math.floor(card[STAGING] / (rows * op[LINE_BYTES] + block * op[STREAM_BYTES])))
     sums = card[SCORES] if card[SCORES] > 0.0 else card[SUMS]
     resident = max(1.0, min(resident, math.floor(sums / (rows * (op[SUM] + block) * 4.0))))
-    miss = missing((op[OWN] + op[APPEND]) * op[COPIES] / (card[SHARED] * RESIDENT_SHARE)) if card[SHARED] > 0.0 else 1.0
+    miss = missing((op[OWN] + op[NEW]) * op[COPIES] / (card[SHARED] * RESIDENT_SHARE)) if card[SHARED] > 0.0 else 1.0
     latency = card[LATENCY_SHARED] + (card[LATENCY_MEMORY] if miss > 0.5 else 0.0)
     outside = op[OWN] * miss
     memory = outside / (card[RATE_MEMORY] * card[MEMORY])
@@ -198,7 +199,7 @@ def evaluate(card, op, best):
             best[STREAMED], best[OUTSIDE] = streamed, outside + op[APPEND] * miss
             best[SPLITS], best[TILE], best[BLOCK], best[STEPS] = split, rows, block, busy
         split *= 2.0
-        if op[FIXED] > 0.0 or card[SPLIT] == 0.0 or split > min(longest, MOST_SPLIT):
+        if op[FIXED] > 0.0 or card[SPLIT] == 0.0 or split > min(longest, op[LIMIT]):
             return least
 
 

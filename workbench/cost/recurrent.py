@@ -14,7 +14,9 @@ from workbench.cost import kernels, matrix
 from workbench.cost.choices import COLD, Copies
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced, empty, plus
-from workbench.cost.pack import Cards, levels
+from workbench.cost.pack import Cards
+from workbench.cost.pack_matrix import levels
+from workbench.hardware.spec import NpuSpec
 
 MEETING = 4.0  # shared-level latencies of a meeting of all cores: write, count, see, read
 CELL_TRIPS = 2.0  # latencies of a cell update: gates come, the state goes
@@ -115,7 +117,7 @@ def _meeting(hidden: np.ndarray, batch: np.ndarray, gates: np.ndarray, size: np.
     return out
 
 
-def _weights_room(spec) -> float:  # type: ignore[no-untyped-def]
+def _weights_room(spec: NpuSpec) -> float:
     """Return how many bytes of weights all cores together hold [B]."""
     staging = levels(spec)[0]
     names = {name for name in (staging, spec.matrix.accumulator, spec.vector.buffer) if name is not None}
