@@ -19,13 +19,15 @@ class Choices:
 
     A measuring harness that repeats one operator on one set of operands has copies (1, 1); one that cycles through six, (6, 2);
     a real job finds its operands cold unless its neighbours left them. ``persistent`` keeps a recurrent layer's weights in the
-    cores where they fit, which libraries do on request only.
+    cores where they fit, which libraries do on request only. ``sparse``: B of every matrix product (the weights) has two zeros in
+    every four along K, which are left out (`workbench.cost.sparsity`).
     """
 
     tile: Tile | None = None
     algorithm: str = CHEAPEST
     copies: Copies = COLD
     persistent: bool = False
+    sparse: bool = False
 
 
 FREE = Choices()

@@ -8,6 +8,7 @@ from workbench.cost import attention, convolution, exchange, matrix, power, real
 from workbench.cost.choices import FREE, Choices, Copies
 from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards, dtype_name
+from workbench.cost.sparsity import pruned
 from workbench.cost.tiles import stepping
 from workbench.operators.instructions import instructions, kernels, narrow
 from workbench.operators.table import DIMS, ITEMSIZE, Dtype, Kind, OpTable
@@ -91,6 +92,8 @@ def _matrix_group(
     if kind in PRODUCTS:
         operand = np.repeat(sizes[:, None], 3, axis=1)
         operand[:, 2] = np.where(operand[:, 2] < 2.0, 2.0, operand[:, 2])  # 8-bit products write 16-bit results
+        if choices.sparse:
+            cards, operand = pruned(cards, operand, columns)
         if choices.tile is not None:
             tile = choices.tile
             fixed = (tile.tm, tile.tn, tile.split)

@@ -145,6 +145,10 @@ def cross_check(spec: NpuSpec, where: Callable[[str], str]) -> tuple[Note, ...]:
         if level is not None and level not in spec.memory:
             raise unknown_key(level, spec.memory, where(path), "is not a memory level of this card")
     _check_peak(spec, where)
+    for dtype, factor in spec.matrix.sparse.items():
+        if dtype not in spec.matrix.rate or factor < 1.0:
+            what = f"a factor for {dtype}, but no rate" if dtype not in spec.matrix.rate else f"{factor:g} would slow sparse products down"
+            raise InvalidSpec(where(f"matrix.sparse.{dtype}"), what, "state factors of at least 1, for dtypes that have a rate")
     _check_realities(spec, where)
     if (spec.power.sustained_clock or 0.0) > spec.clock:
         raise InvalidSpec(

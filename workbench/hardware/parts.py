@@ -24,6 +24,7 @@ class MatrixUnit:
     peak: Mapping[str, float]
     layout: str | None = None
     asynchronous: bool | None = None
+    sparse: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def macs_per_cycle(self) -> int:

@@ -93,6 +93,15 @@ MATRIX: Mapping[str, Entry] = {
         help="cube or dot: a whole tile step a cycle; os, ws, is: systolic fill and drain.",
     ),
     "rate": Entry("table", {}, label="Rate by dtype", help="Multiply-adds a cycle relative to rows x cols x depth.", low=0.0625, high=8.0),
+    "sparse": Entry(
+        "table",
+        {},
+        label="Structured sparsity",
+        help="Factor on the rate where 2 of every 4 weights along K are zero and left out; operators take it only when told to.",
+        low=1.0,
+        high=2.0,
+        maximum=4.0,
+    ),
     "tile_quantum": Entry(
         "ints", (), label="Tile quantum", help="Smallest m, n, k a kernel works on; shapes are padded to it. Default: rows, cols, depth."
     ),

@@ -258,5 +258,5 @@ def _label(path: str, entry: schema.Entry) -> str:
     if head == "calibration":
         return f"{rest[0]} {entry.label}"
     if entry.type == "table":
-        return f"{entry.label} {rest[-1]}" if head == "power" else f"{head.capitalize()} rate {rest[-1]}"
+        return f"{entry.label} {rest[-1]}" if head == "power" or rest[0] == "sparse" else f"{head.capitalize()} rate {rest[-1]}"
     return f"{head.capitalize()} link {entry.label}" if head == "host" else f"Link {entry.label}" if head == "link" else entry.label

@@ -37,6 +37,7 @@ def price_operators(
     tile: Tile | None = None,
     algorithm: str = CHEAPEST,
     copies: Copies = COLD,
+    sparse: bool = False,
     vendor: VendorTimes | None = None,
 ) -> EstimateDocument:
     """Price every operator of a file on a card.
@@ -53,6 +54,8 @@ def price_operators(
         Of convolutions, see `workbench.cost.convolution`.
     copies : Copies
         What is warm, see `workbench.cost.choices`.
+    sparse : bool
+        Weights of the matrix products have two zeros in every four along K, which are left out.
     vendor : VendorTimes, optional
         Stated times; they take precedence.
 
@@ -66,11 +69,11 @@ def price_operators(
     InvalidSpec
         The tile does not fit the card.
     Refused
-        A tile without matrix products.
+        A tile without matrix products, or sparse products on a card that states no such rate.
     """
     table = operators.table
     held = _buffers(operators, spec, tile)
-    choices = Choices(tile, algorithm, copies)
+    choices = Choices(tile, algorithm, copies, sparse=sparse)
     cost = estimate(table, [spec], vendor=vendor, choices=choices)
     found = stack(table, spec, choices)
     clock = spec.power.sustained_clock or spec.clock
