@@ -35,6 +35,7 @@ def _table_options(command: F) -> F:
 @click.option("--tile", metavar="MxNxK", help="Fixed tile of the matrix products, e.g. 128x256x64 (or MxNxKxSPLIT).")
 @click.option("--unroll", type=click.IntRange(min=1), help="With --tile: steps of K fetched together and issued back to back; default 1.")
 @click.option("--double-buffer", type=click.Choice(["on", "off"]), help="With --tile: off: a core loads, then computes; default on.")
+@click.option("--sparse", is_flag=True, help="Weights of matrix products are pruned: two zeros in every four along K, left out.")
 @click.option("--convolution", "algorithm", type=click.Choice(["cheapest", "implicit", "winograd"]), default="cheapest",
               show_default=True, help="Algorithm of convolutions (Winograd where it applies).")  # fmt: skip
 @click.option("--copies", type=click.FloatRange(min=1), help="Working sets between two uses (1: operands stay on the chip); default: cold.")
@@ -44,7 +45,7 @@ def _table_options(command: F) -> F:
 @click.option("--top", default=20, show_default=True, help="Rows of the table.")
 def estimate(
     file: str, npu: str, columns: tuple[str, ...], where: tuple[str, ...], dtype: str | None, as_json: bool, out: str | None,
-    tile: str | None, unroll: int | None, double_buffer: str | None, algorithm: str, copies: float | None, vendor: str | None,
+    tile: str | None, unroll: int | None, double_buffer: str | None, sparse: bool, algorithm: str, copies: float | None, vendor: str | None,
     vendor_columns: tuple[str, ...], settings: tuple[str, ...], top: int,
 ) -> None:  # fmt: skip
     """Price the operators of a file on a card: seconds, what bounds them, cycle stack, bytes, evidence."""
@@ -69,7 +70,7 @@ def estimate(
     operators = read_operators(file, columns=pairs(columns, "--columns"), where=pairs(where, "--where"), dtype=dtype)
     times = read_vendor(vendor, pairs(vendor_columns, "--vendor-columns")) if vendor else None
     warm = COLD if copies is None else (copies, copies)
-    document = price_operators(operators, spec, tile=fixed, algorithm=algorithm, copies=warm, vendor=times)
+    document = price_operators(operators, spec, tile=fixed, algorithm=algorithm, copies=warm, sparse=sparse, vendor=times)
     if out:
         write_csv(document, out)
     if as_json:
