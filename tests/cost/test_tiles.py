@@ -78,8 +78,10 @@ def test_clusters_say_how_many_cores_they_have():
     text = load_npu("mi300x").to_yaml()
     with pytest.raises(InvalidSpec, match="cores are not stated"):
         read_yaml(text.replace("    cores: 38\n", ""), "a.yaml")
-    with pytest.raises(InvalidSpec, match="400 cores share one l2"):
-        read_yaml(text.replace("    cores: 38\n", "    cores: 400\n"), "b.yaml")
+    with pytest.raises(InvalidSpec, match="l2 belongs to a chip"):
+        read_yaml(text.replace('scope: "cluster"', 'scope: "chip"'), "b.yaml")
+    few = load_npu("mi300x").with_({"cores": 19})  # half a die: one L2, not shared further
+    assert price(few, (4096, 4096, 4096)).seconds[0, 0] > price(load_npu("mi300x"), (4096, 4096, 4096)).seconds[0, 0]
 
 
 @given(EXTENT, EXTENT, EXTENT, st.sampled_from(["memory.l2.bandwidth", "memory.l2.size", "memory.mall.bandwidth", "memory.mall.size"]))

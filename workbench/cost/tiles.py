@@ -70,7 +70,8 @@ def parse_tile(text: str, unroll: int = 1, double_buffer: bool = True) -> Tile:
         raise InvalidSpec(f"tile {text!r}", "not a tile", "write MxNxK, e.g. 128x256x64, or MxNxKxSPLIT")
     if unroll < 1:
         raise InvalidSpec(f"unroll {unroll}", "not a number of steps", "give 1 or more")
-    return Tile(*numbers, unroll=unroll, double_buffer=double_buffer)  # type: ignore[misc]
+    tm, tn, tk, split = numbers
+    return Tile(tm, tn, tk, split, unroll, double_buffer)
 
 
 def buffers(spec: NpuSpec, dtype: str, tile: Tile, operand: tuple[float, float]) -> tuple[Buffer, ...]:

@@ -217,12 +217,6 @@ def _instances(spec: NpuSpec, level: str, where: Callable[[str], str]) -> int:
             f"{level} belongs to a {memory.scope}" + (", whose cores are not stated" if memory.cores is None else ""),
             f"say how many cores share one {level}" if memory.cores is None else "leave cores out, or write scope: cluster",
         )
-    if (memory.cores or 1) > spec.cores:
-        raise InvalidSpec(
-            where(f"memory.{level}.cores"),
-            f"{memory.cores} cores share one {level}, but the card has {spec.cores}",
-            "give the cores of one",
-        )
     return -(-spec.cores // (memory.cores or 1))
 
 
@@ -248,7 +242,8 @@ def _check_order(spec: NpuSpec, names: list[str], where: Callable[[str], str]) -
             notes.append(
                 Note("bandwidth-order", where(f"memory.{inner}.bandwidth"), 1, f"{inner} is slower than {outer} outside it and limits it")
             )
-    core_total = sum(spec.memory[name].size * _instances(spec, name, where) for name in names[:first])
+    instances = {name: _instances(spec, name, where) for name in names}
+    core_total = sum(spec.memory[name].size * instances[name] for name in names[:first])
     if core_total > spec.memory[names[-1]].size:
         raise InvalidSpec(
             where(f"memory.{names[-1]}.size"),
