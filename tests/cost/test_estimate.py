@@ -92,14 +92,14 @@ def test_winograd_pays_for_many_channels_only():
 @pytest.mark.parametrize(("stride", "pad", "deep"), [(1, 1, 16), (1, 0, 14), (2, 1, 8)])
 @pytest.mark.parametrize("kind", [Kind.CONV_FORWARD, Kind.CONV_BACKWARD_WEIGHT])
 def test_a_third_axis_has_stride_and_padding_too(kind, stride, pad, deep):
-    """3x3x3 over 16 planes of 32 x 32, 256 -> 256 channels: as long as the product it comes to, n p q d outputs by 27 c terms."""
+    """3x3x3 over 16 planes of 32 x 32, 256 -> 256 channels: the product it comes to, n p q d outputs by 27 c terms, in larger tiles."""
     spec = load_npu("a100-sxm4-80gb")
     side = (32 + 2 * pad - 3) // stride + 1
     m, n, k = 4 * side * side * deep, 256, 256 * 27
     shape = (1, m, n, k) if kind == Kind.CONV_FORWARD else (1, k, n, m)
     layer = (4, 256, 32, 32, 256, 3, 3, pad, pad, stride, stride, 1, 1, 1, 16, 3)
     cost = estimate(table([(kind, Dtype.BF16, layer), (Kind.GEMM, Dtype.BF16, shape)], flops=[2.0 * m * n * k] * 2), [spec])
-    assert cost.seconds[0, 0] == pytest.approx(cost.seconds[1, 0], rel=0.05)
+    assert cost.seconds[0, 0] == pytest.approx(cost.seconds[1, 0], rel=0.12)
 
 
 def test_a_layer_faster_than_its_flops_says_why():
