@@ -64,8 +64,7 @@ def estimate(
     cards = pack(specs, dtype_names(table))
     column = dtype_columns(table, cards)
     priced = model(table, cards, column, choices)
-    kind = table.kind
-    collective = np.isin(kind, COLLECTIVES)
+    collective = table.among(COLLECTIVES)
     modelled = np.isfinite(priced.seconds).all(axis=1) & ~collective
     priced.seconds[~modelled] = np.nan
     least, most = intervals(table, cards, column)
@@ -102,13 +101,13 @@ def estimate(
 
 def _dynamic(table: OpTable, cards: Cards, column: np.ndarray, level: np.ndarray, of: power.Joules) -> np.ndarray:
     """Return the dynamic energy of every operator on every card at full clock, by the model's activity (see `power.dynamic`)."""
-    return power.dynamic(table.flops, np.isin(table.kind, ON_MATRIX), column, cards, level, of)
+    return power.dynamic(table.flops, table.among(ON_MATRIX), column, cards, level, of)
 
 
 def _substitutions(table: OpTable, cards: Cards, column: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Return note_code [U] and reasons for matrix operators that run as another dtype on some card."""
     codes, reasons = np.zeros(len(table), dtype=np.int32), [""]
-    on_matrix = np.isin(table.kind, ON_MATRIX)
+    on_matrix = table.among(ON_MATRIX)
     for d, dtype in enumerate(cards.dtypes):
         for spec, names in zip(cards.specs, cards.runs_as, strict=True):
             if names[d] in ("", dtype) or dtype == "unknown":
@@ -124,7 +123,7 @@ def _note_transforms(
     table: OpTable, cards: Cards, column: np.ndarray, seconds: np.ndarray, note_code: np.ndarray, reasons: list[str]
 ) -> None:
     """Say of convolutions faster than their stated FLOPs allow that a transform algorithm is why."""
-    rows = np.isin(table.kind, tuple(convolution.PASSES))
+    rows = table.among(convolution.PASSES)
     if not rows.any():
         return
     direct = table.flops[rows] / (2.0 * np.maximum(cards.mac_rate[:, column[rows]], 1.0))

@@ -59,13 +59,13 @@ def model(table: OpTable, cards: Cards, column: np.ndarray, choices: Choices = F
     for group in (PRODUCTS, (Kind.ATTENTION_FORWARD,), (Kind.ATTENTION_BACKWARD,), (Kind.RNN,), *((kind,) for kind in convolution.PASSES)):
         if kinds.isdisjoint(group):
             continue
-        rows = np.flatnonzero(np.isin(table.kind, group))
+        rows = np.flatnonzero(table.among(group))
         _put(out, rows, _matrix_group(table, group[0], rows, size, column, cards, choices))
     if not kinds.isdisjoint(STREAMS):
-        rows = np.flatnonzero(np.isin(table.kind, STREAMS))
+        rows = np.flatnonzero(table.among(STREAMS))
         _put(out, rows, _stream_group(table, rows, size, column, cards, choices.copies))
     unable = np.array([[not name for name in names] for names in cards.runs_as], dtype=bool).reshape(len(cards.specs), len(cards.dtypes))
-    on_matrix = np.isin(table.kind, ON_MATRIX)
+    on_matrix = table.among(ON_MATRIX)
     out.seconds[on_matrix[:, None] & unable[:, column].T] = np.nan
     power.throttled(out, table.flops, on_matrix, column, cards)
     exchange.exchange_tiles(out, table, size, cards)

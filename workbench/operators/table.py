@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -159,6 +160,12 @@ class OpTable:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def among(self, kinds: Iterable[Kind]) -> np.ndarray:
+        """Return which rows are of one of some kinds, bool [U]."""
+        known = np.zeros(len(Kind), dtype=bool)
+        known[[int(kind) for kind in kinds]] = True
+        return known[self.kind]
 
     def dim(self, name: str) -> np.ndarray:
         """Return one named dimension as int64 [U]; 0 where the row's kind has no such dimension."""

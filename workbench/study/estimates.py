@@ -156,8 +156,8 @@ class _Found:
 def _blocks(space: CardSpace, found: _Found, table: OpTable, chosen: Choices) -> Iterator[tuple[list[int], list[NpuSpec]]]:
     """Yield cells whose cards hold, with their cards: so many at once as memory allows, and never cards of different names together."""
     size = int(np.clip(BLOCK_BYTES / (8 * NUMBERS * max(len(table), 1)), 16, 4096))
-    made: dict[tuple[object, ...], NpuSpec] = {}
     for first in range(0, space.size, size):
+        made: dict[tuple[object, ...], NpuSpec] = {}
         groups: dict[str, tuple[list[int], list[NpuSpec]]] = {}
         for cell in range(first, min(first + size, space.size)):
             try:
