@@ -19,6 +19,7 @@ from workbench.operators.attention import (
     executed_pairs,
     model_flops,
     pairs,
+    seen,
 )
 
 lengths = st.integers(1, 40)
@@ -74,6 +75,28 @@ def test_one_query_sees_all_keys(keys: int, batch: int) -> None:
     """Decode: bottom-right alignment masks nothing for the newest token; FLOPs scale with batch."""
     assert pairs(1, keys, BOTTOM_RIGHT) == keys
     assert model_flops(batch, 2, pairs(1, keys), 8, 8) == batch * model_flops(1, 2, pairs(1, keys), 8, 8)
+
+
+@given(lengths, lengths, masks, st.integers(0, 50))
+def test_keys_seen_equal_a_brute_force_count(queries: int, keys: int, causal: int, window: int) -> None:
+    """Keys with an entry in their column; queries before the first key see nothing and leave no gap."""
+    assert seen(queries, keys, causal, window) == mask(queries, keys, causal, window).any(axis=0).sum()
+
+
+def test_a_cache_is_written_and_its_pages_are_looked_up_by_hand() -> None:
+    """2 sequences, 4 heads on 1, 3 new of 64 keys, heads of 8; bf16 operands, an 8-bit cache in pages of 16."""
+    plain = attention(2, 4, 1, 3, 64, 8, 8, FULL, 0, 2)
+    cached = attention(2, 4, 1, 3, 64, 8, 8, FULL, 0, 2, kv_bits=8, page=16)
+    assert plain.read == 2 * 4 * 3 * 8 * 2 + 2 * 64 * 16 * 2
+    assert cached.read == 2 * 4 * 3 * 8 * 2 + 2 * 64 * 16 * 1 + 2 * 3 * 16 * 2 + 2 * 4 * 4
+    assert cached.written - plain.written == 2 * 3 * 16 * 1
+    assert cached.flops == plain.flops
+
+
+def test_a_window_needs_only_the_keys_it_keeps() -> None:
+    """One new token and a window of 128: 128 keys and values are read, however long the context is."""
+    works = [attention(1, 1, 1, 1, keys, 64, 64, BOTTOM_RIGHT, 128, 2) for keys in (128, 8192)]
+    assert works[0].read == works[1].read
 
 
 def test_cited_cases(shared: Path) -> None:

@@ -54,9 +54,22 @@ def test_attention_of_a_measured_table(tmp_path):
         "op,dtype,B,S,L,H,Hkv,D,window,latency_us\nattention_prefill,bf16,2,128,128,8,2,64,0,5\nattention_decode,bf16,2,1,512,8,2,64,0,5\n"
     )
     table = read_operators(write(tmp_path, text)).table
-    assert table.dim("causal").tolist() == [1, 0]  # a prefill sees the past only; a single query sees every key anyway
+    assert table.dim("causal").tolist() == [1, 1]  # the past only: a window of decode reaches back, not ahead
     assert table.dim("kv_heads").tolist() == [2, 2]
     assert table.flops.tolist() == [4 * 2 * 8 * (128 * 129 / 2) * 64, 4 * 2 * 8 * 512 * 64]
+
+
+def test_caches_and_kernels_of_attention(tmp_path):
+    """The cache's own width in bits, 0 without one; kernels written once for all cards by their name."""
+    head = "op,dtype,kv_dtype,B,S,L,H,Hkv,D,window,page_size,num_splits,kernel\n"
+    rows = "attention_decode,bf16,fp8,1,1,512,8,2,64,128,16,4,triton\nattention_decode,bf16,,1,1,512,8,2,64,128,,,fa3\n"
+    table = read_operators(write(tmp_path, head + rows)).table
+    found = [[int(x) for x in table.dim(name)] for name in ("kv_bits", "page", "splits", "portable", "window")]
+    assert found == [[8, 0], [16, 0], [4, 0], [1, 0], [128, 128]]
+    assert table.flops.tolist() == [4 * 8 * 128 * 64] * 2
+    assert "kv_bits=8" in table.signature[0] and "kv_bits" not in table.signature[1]
+    with pytest.raises(InvalidSpec, match="unknown dtype 'fp7'"):
+        read_operators(write(tmp_path, head + "attention_decode,bf16,fp7,1,1,512,8,2,64,0,,,\n"))
 
 
 @pytest.mark.parametrize(

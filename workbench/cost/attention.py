@@ -21,6 +21,7 @@ from workbench.operators.attention import TOP_LEFT, pairs, seen
 NAMES = (
     "batch", "heads", "kv_heads", "queries", "keys", "head", "value", "causal", "window", "bits", "page", "splits", "portable",
 )  # fmt: skip
+FEW_ROWS = 64.0  # least rows of a tile that all arrays of a core share: their quanta together, but no more than this
 CAST = 0.7  # launches of a small kernel right behind another
 TRANSPOSE = 4.0  # vector operations an element of V that 8-bit products want transposed (FlashAttention-3, section 3.3)
 CONVERT = 2.0  # vector operations an element of a cache that is narrower than the products
@@ -140,9 +141,9 @@ def card_columns(cards: Cards) -> np.ndarray:
         out[..., mine] = cards.matrix[..., theirs]
     whole = (cards.cores * np.array([spec.clock for spec in cards.specs]))[:, None]
     out[..., k.SPECIAL], out[..., k.LANES] = cards.special_rate[:, None] / whole, cards.softmax_rate[:, None] / whole
-    out[..., k.ROWS] = cards.matrix[..., kernels.QM] * np.where(
-        cards.matrix[..., kernels.FLOW] == kernels.CUBE, cards.matrix[..., kernels.ARRAYS], 1.0
-    )
+    rows = cards.matrix[..., kernels.QM]
+    whole_steps = cards.matrix[..., kernels.FLOW] == kernels.CUBE
+    out[..., k.ROWS] = np.where(whole_steps, np.minimum(rows * cards.matrix[..., kernels.ARRAYS], np.maximum(rows, FEW_ROWS)), rows)
     for s, spec in enumerate(cards.specs):
         out[s, :, k.SUMS], out[s, :, k.SCORES] = _sums(spec)
         out[s, :, k.ASYNC] = asynchronous(spec)
