@@ -119,7 +119,7 @@ def _stream_group(table: OpTable, rows: np.ndarray, size: np.ndarray, column: np
     read, written = table.bytes_read[rows], table.bytes_written[rows]
     elements = np.where(np.isin(kind, ROWWISE), dims[:, 0] * np.maximum(dims[:, 1], 1.0), dims[:, 0])
     work, special = np.array([instructions(table.name[row]) for row in rows.tolist()]).reshape(-1, 2).T
-    work, special = (np.where(kind == Kind.ELEMENTWISE, each, 0.0) for each in (work, special))
+    work, special = (np.where(np.isin(kind, (Kind.ELEMENTWISE, Kind.EMBEDDING)), each, 0.0) for each in (work, special))
     special = np.where(kind == Kind.SOFTMAX, 1.0, special)
     of = vector.Stream(
         kind,

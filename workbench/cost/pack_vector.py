@@ -13,8 +13,8 @@ from workbench.hardware.spec import NpuSpec
 GROUP_LANES = 32.0  # lanes of a SIMT core that go through a program together (a warp)
 GROUPS = 64  # such groups that a core keeps going, unless the card states its contexts
 WORD = 16.0  # widest access of one lane [B]
-SIMT_SECTOR, DMA_BURST = 64.0, 512.0
-"""Bytes an access to outer memory moves at least: two 32-byte sectors of a GPU; the burst below which a DMA engine wastes
+SIMT_SECTOR, DMA_BURST = 32.0, 512.0
+"""Bytes an access to outer memory moves at least: a 32-byte sector of a GPU; the burst below which a DMA engine wastes
 bandwidth (Huawei, Ascend C best practices: transfers aligned to 512 bytes; TPU tiles of 8 x 128 words are longer still)."""
 
 EXCHANGED = 0.85  # sustained share of a level's bandwidth for whole tiles moved by DMA; assumed, as for streams of outer memory

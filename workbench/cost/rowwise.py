@@ -1,4 +1,4 @@
-"""Operators that work row by row (softmax, norms, reductions): passes over a row, what of them comes from outside, dependent trips.
+"""Operators that work row by row (softmax, norms): passes over a row, what of them comes from outside, dependent trips.
 
 A row that a group of lanes holds is read once. A longer one is read again for every pass, from the shared level as long as all
 rows being worked on fit there. Each pass is a chain of accesses that wait for each other; so many chains run side by side as a
@@ -20,9 +20,10 @@ from workbench.cost.pack import Cards
 from workbench.cost.pack_vector import GROUP_LANES, WORD
 from workbench.operators.table import Kind
 
-KINDS = (Kind.SOFTMAX, Kind.NORM, Kind.REDUCTION)
+KINDS = (Kind.SOFTMAX, Kind.NORM)
 MOST_LANES, NORM_LANES, NARROW_LANES = 512.0, 128.0, 1024.0
 """Lanes of a SIMT core that share a row: most of them, those of a norm, most of a kernel that fetches element by element."""
+MEETINGS = 8.0  # latencies of the shared level that the groups of lanes of a softmax take to meet at the end of a pass
 LOADED = 2.0  # latency of an access while others are on their way, over that of one alone
 KEPT, GONE = 0.1, 1.0
 """Bytes used between two uses, over the shared level, up to which all and from which nothing is found there. A cache that is
@@ -79,7 +80,7 @@ def rowwise(
     soft, norm = kind == Kind.SOFTMAX, kind == Kind.NORM
     simt = side.simt[None, :]
     held = np.where(simt, (cols * 4.0 <= cards.row_room) & ~norm, cols * size <= cards.row_room)  # registers hold 4 bytes an element
-    passes = np.where(held | (kind == Kind.REDUCTION), 1.0, np.where(soft & simt, 3.0, 2.0))
+    passes = np.where(held, 1.0, np.where(soft & simt, 3.0, 2.0))
     wide = np.where(narrow, 1.0, np.maximum(WORD / size, 1.0))
     odd = norm & (cols % wide > 0) & simt
     lanes = np.where(simt, _lanes(cols, wide, held, norm, narrow), side.lanes)
@@ -90,10 +91,11 @@ def rowwise(
     steps = np.where(simt, np.where(held & soft, 1.0, _steps(cols, wide, lanes, norm, odd)), cols * size / side.flight)
     trip = np.where(simt, LOADED, 1.0) * (passes * side.near + (cold + (passes - 1.0) * lost) * side.far)
     welford = norm & ~narrow
+    meet = np.where(simt & soft & ~held, MEETINGS * passes * side.near, 0.0)
     each = np.where(simt & (soft | norm), np.where(welford, NORM_WORK, PLAIN_WORK), 0.0)
     across = np.log2(np.where(simt, GROUP_LANES, np.maximum(lanes, 2.0))) * np.where(welford, NORM_STEP, PLAIN_STEP)
     work = rows * (cols * each + np.where(held, 0.0, lanes * across))
-    return Rows(passes, (passes - 1.0) * lost, np.maximum(in_work / at_once, 1.0) * steps * trip, work, 1.0 + odd)
+    return Rows(passes, (passes - 1.0) * lost, np.maximum(in_work / at_once, 1.0) * (steps * trip + meet), work, 1.0 + odd)
 
 
 def _lanes(cols: np.ndarray, wide: np.ndarray, held: np.ndarray, norm: np.ndarray, narrow: np.ndarray) -> np.ndarray:

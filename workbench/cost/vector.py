@@ -82,7 +82,7 @@ def streams(of: Stream, cards: Cards, copies: Copies = COLD) -> Priced:
     memory_bytes = passes * (outside * of.read[:, None] + cold * of.written[:, None])
     flown = shared_bytes / cards.cores / cards.side.flight * (cards.side.near + cold * cards.side.far)
     trips = np.where(np.isnan(trips), flown, trips)
-    vector = np.maximum(of.flops[:, None] / cards.vector_rate[:, of.column].T, (work + of.work[:, None] * elements) / cards.softmax_rate)
+    vector = np.maximum(of.flops[:, None] / cards.vector_rate[:, of.column].T, work / cards.softmax_rate)
     vector = np.maximum(vector, of.special[:, None] * elements / cards.special_rate)
     shared, memory = shared_bytes / cards.shared_rate, memory_bytes / cards.memory_rate[:, of.column].T
     launch, fill = cards.launch[:, of.column].T * kernels, cards.latency * kernels
@@ -100,18 +100,28 @@ def streams(of: Stream, cards: Cards, copies: Copies = COLD) -> Priced:
 
 def _accesses(of: Stream, cold: np.ndarray, cards: Cards) -> tuple[np.ndarray, ...]:
     """Return [U, S]: reads of the operands at the shared level and outside, trips [s] (nan: by bytes on the way), work, kernels."""
-    reads, outside, trips, work = np.ones(cold.shape), cold.copy(), np.full(cold.shape, np.nan), np.zeros(cold.shape)
+    reads, outside, trips, work = (
+        np.ones(cold.shape),
+        cold.copy(),
+        np.full(cold.shape, np.nan),
+        (of.work * of.elements)[:, None] + np.zeros(cold.shape),
+    )
     tensors = np.where(of.kind == Kind.OPTIMIZER, np.ceil(np.maximum(of.cols, 1.0) / TENSORS), of.kernels)[:, None]
     kernels = np.broadcast_to(tensors, cold.shape).copy()
     at = np.flatnonzero(np.isin(of.kind, KINDS))
     if len(at):
         found = rowwise(of.kind[at], of.rows[at], of.cols[at], of.size[at], of.narrow[at], cold[at], cards)
         reads[at], outside[at], trips[at] = found.passes, cold[at] + found.again, found.trips
-        work[at], kernels[at] = found.work, found.kernels
+        work[at], kernels[at] = found.work, np.maximum(found.kernels, kernels[at])
+    at = np.flatnonzero(of.kind == Kind.REDUCTION)
+    if len(at):  # few results: every core sums its part, and the last one the parts
+        parts = np.where(of.rows[at][:, None] < cards.cores, 2.0 * cards.side.near, 0.0)
+        trips[at] = of.read[at][:, None] / cards.cores / cards.side.flight * (cards.side.near + cold[at] * cards.side.far) + parts
     at = np.flatnonzero(of.kind == Kind.EMBEDDING)
     if len(at):  # rows from anywhere: whole accesses, however short the row
         row = np.maximum(of.cols[at] * of.size[at], 1.0)[:, None]
         outside[at] *= np.ceil(row / cards.side.granule) * cards.side.granule / row
+        work[at] *= cards.side.simt  # a DMA engine works out no addresses
     return reads, outside, trips, work, kernels
 
 

@@ -154,7 +154,7 @@ def _moved(source: tuple[Tensor, ...], to: tuple[Tensor, ...], kind: Kind, ran: 
     if kind == Kind.COPY:
         return described(kind, dtype, (elements, ran.direction), work, ("", "host-to-device", "device-to-host")[ran.direction])
     if kind == Kind.EMBEDDING:
-        return described(kind, dtype, (elements, 1), work)
+        return described(kind, dtype, (1, elements), work)  # as one row: how it is cut is not recorded
     return described(kind, dtype, (elements, 1) if kind == Kind.POOLING else (elements,), work)
 
 

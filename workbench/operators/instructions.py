@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+INDEXED = 110.0
+"""Instructions an element of a gather or scatter whose lanes each work out an address by 64-bit division: 94-168 on A100, H100 and
+MI300X (aten::index_select in traces of Megatron-LM, astra-sim and TraceLens, MIT). A DMA engine moves rows instead."""
 INSTRUCTIONS: tuple[tuple[str, float, float], ...] = (
     (r"pow([us]|_tensor_(tensor|scalar))?", 60.0, 2.0),  # exp2(y log2 x) in extended precision
     (r"(fast_?)?gelu.*", 25.0, 1.0),
@@ -20,6 +23,7 @@ INSTRUCTIONS: tuple[tuple[str, float, float], ...] = (
     (r"(exp|exp2|expm1|log|log2|log10|log1p)", 12.0, 1.0),
     (r"(div|real_?div|true_divide|floor_divide|remainder|fmod|reciprocal)([us]|_.*)?", 9.0, 1.0),
     (r"(sqrt|rsqrt|norm|hypot)", 8.0, 1.0),
+    (r"(index|index_select|index_put|index_add|embedding|gather|scatter|scatter_add|take|take_along_dim)(_impl)?", INDEXED, 0.0),
 )
 """Pattern of a whole name (small letters, without ``aten::``, ``aclnn``, ``torch.``), instructions, hardware functions among them."""
 
@@ -43,7 +47,10 @@ def _instructions(name: str) -> tuple[float, float]:
 
 NARROW = re.compile(r".*rms_?norm.*")
 """Kernels whose lanes fetch one element at a time: vLLM (Apache-2.0), layernorm_kernels.cu, up to 1024 lanes a row."""
-KERNELS: tuple[tuple[str, int], ...] = ((r"silu_mul", 2),)  # an activation and a product, as PyTorch runs them
+KERNELS: tuple[tuple[str, int], ...] = (
+    (r"silu_mul", 2),  # an activation and a product, as PyTorch runs them
+    (r".*norm.*(backward|grad|bwd).*", 3),  # the input's gradient; partial and final sums of the parameters' gradients
+)
 """Names that stand for several kernels one after the other."""
 
 
