@@ -171,6 +171,15 @@ def test_the_order_of_the_estimate_is_that_of_the_boards():
     assert 120 < watts[1] < 300
 
 
+@pytest.mark.parametrize(("name", "least", "most"), [("tpu-v3", 175.0, 262.0), ("tpu-v4", 121.0, 192.0)])
+def test_estimates_against_measured_power_of_tpus(name, least, most):
+    """Production workloads drew so much (Jouppi et al., TPU v4, ISCA 2023, table 4): between streams and full products, within 30 %."""
+    cost = estimate(table([(Kind.GEMM, Dtype.BF16, LARGE), (Kind.ELEMENTWISE, Dtype.BF16, (1 << 27,))]), [load_npu(name)])
+    product, stream = (cost.energy_j / cost.seconds)[:, 0]
+    assert most / 1.3 < product < 1.3 * most
+    assert least / 1.3 < stream < most
+
+
 def test_bytes_by_level_meet_the_energy_of_their_level():
     spec = card()
     made = products(LARGE)
