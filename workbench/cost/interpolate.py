@@ -186,8 +186,10 @@ def unmatched(vendor: VendorTimes, table: OpTable) -> tuple[str, ...]:
         dims = tuple(table.dims[row, : len(DIMS[Kind(kind)])].tolist())
         dtype = Dtype(table.dtype[row]).name.lower()
         present |= {f"{label}|{dtype}|{dims}" for label in labels(Kind(kind), table.name[row], dims)}
-    entries = [f"{label}|{dtype}|{dims}" for label, dtype, dims in vendor.exact]
-    return tuple(entry for entry in (*entries, *vendor.signed) if entry not in present)
+    text = {key: f"{key[0]}|{key[1]}|{key[2]}" for key in vendor.exact}
+    found = {vendor.same.get(key, key) for key in vendor.exact if text[key] in present}
+    rest = (text[key] for key in vendor.exact if key not in vendor.same and key not in found)
+    return (*rest, *(signature for signature in vendor.signed if signature not in present))
 
 
 def unmatched_notes(vendor: VendorTimes, table: OpTable) -> tuple[Note, ...]:

@@ -33,9 +33,10 @@ class VendorTimes:
     notes: tuple[Note, ...] = ()
     contract: Contract = field(default_factory=Contract)
     incomplete: tuple[Incomplete, ...] = field(default=(), repr=False)
+    same: Mapping[Key, Key] = field(default_factory=dict, repr=False)  # further keys of a row whose kind is not known -> its first
 
     def __len__(self) -> int:
-        return len(self.exact) + len(self.signed)
+        return len(self.exact) - len(self.same) + len(self.signed)
 
     def lookup(self, table: OpTable) -> np.ndarray:
         """Return the stated seconds of every row, float64 [U] [s]; nan where the table has none."""
@@ -97,4 +98,4 @@ def read_vendor(
         The file cannot be read.
     """
     found = gather(str(path) if isinstance(path, os.PathLike) else path, columns or {}, contract or {})
-    return VendorTimes(found.path, found.exact, found.signed, found.digest, found.notes, found.contract, found.incomplete)
+    return VendorTimes(found.path, found.exact, found.signed, found.digest, found.notes, found.contract, found.incomplete, found.same)

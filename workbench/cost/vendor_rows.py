@@ -46,6 +46,7 @@ class _Found:
     path: str
     exact: dict[Key, float] = field(default_factory=dict)
     signed: dict[str, float] = field(default_factory=dict)
+    same: dict[Key, Key] = field(default_factory=dict)
     times: dict[Key | str, list[tuple[float, str]]] = field(default_factory=dict)
     incomplete: tuple[Incomplete, ...] = ()
     left: list[Incomplete] = field(default_factory=list)
@@ -167,6 +168,8 @@ def _read_row(sheet: Sheet, columns: Columns, row: int, found: _Found, before: s
         found.unnamed[label] = found.unnamed.get(label, 0) + 1
     for key in keys:
         found.times.setdefault(key, []).append((seconds, where))
+        if key != keys[0]:
+            found.same[key] = keys[0]
     return label
 
 
@@ -218,7 +221,7 @@ def _settle(found: _Found, notes: list[Note]) -> None:
     worst = 1.0
     for key, entries in found.times.items():
         seconds = [value for value, _ in entries]
-        if len(seconds) > 1:
+        if len(seconds) > 1 and key not in found.same:
             repeated += 1
             differing += max(seconds) > min(seconds)
             worst = max(worst, max(seconds) / min(seconds))
