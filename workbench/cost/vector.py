@@ -91,11 +91,23 @@ def streams(of: Stream, cards: Cards, copies: Copies = COLD) -> Priced:
     out.resource[..., Bound.LAUNCH] = launch + fill + trips
     out.detail[..., 0], out.detail[..., 1] = launch, fill
     out.level[..., 1], out.level[..., 2] = shared_bytes, memory_bytes
-    most = np.maximum(np.maximum(vector, shared), np.maximum(memory, trips))
-    scale = np.maximum(most, np.finfo(float).tiny)
-    body = sum((part / scale) ** 4 for part in (vector, shared, memory, trips)) ** 0.25
-    out.seconds[:] = launch + fill + most * body
+    out.seconds[:] = launch + fill + joined(vector, shared, memory, trips)
     return out
+
+
+def joined(*parts: np.ndarray) -> np.ndarray:
+    """Return the fourth-power norm of resources that overlap, as `kernels.evaluate` has it [s]; no quotient overflows."""
+    most = parts[0].copy()
+    for part in parts[1:]:
+        np.maximum(most, part, out=most)
+    scale = 1.0 / np.maximum(most, np.finfo(float).tiny)
+    total = np.zeros_like(most)
+    for part in parts:
+        ratio = part * scale
+        ratio *= ratio
+        ratio *= ratio
+        total += ratio
+    return np.asarray(most * np.sqrt(np.sqrt(total)))
 
 
 def _accesses(of: Stream, cold: np.ndarray, cards: Cards) -> tuple[np.ndarray, ...]:
