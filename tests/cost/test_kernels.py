@@ -137,17 +137,31 @@ def card_of(name: str) -> NpuSpec:
     return read_yaml(TINY, "tiny.yaml") if name == "tiny" else load_npu(name)
 
 
+@njit
+def allowed(quanta):
+    """A power of two, or thrice one: what equal warps, a power of two of them, can work on."""
+    while quanta % 2 == 0:
+        quanta //= 2
+    return quanta == 1 or quanta == 3
+
+
 @njit(error_model="numpy")
 def exhaustive(card, shape, operand, total):
-    """Fastest of every multiple of the quanta up to the first that covers the axis, and of every split: nothing is left out."""
+    """Fastest of every multiple of the quanta up to the first that covers the axis, and of every split: nothing is left out.
+
+    On a GPU, of those that a power of two of warps can work on, and of splits that are powers of two.
+    """
     job = kernels.prepare(card, shape, operand, total, False, False)
-    best = math.inf
-    for i in range(math.ceil(job.m / card[kernels.QM])):
-        for j in range(math.ceil(job.n / card[kernels.QN])):
+    best, warps = math.inf, card[kernels.DOUBLING] > 0
+    reach = 2 if warps else 1
+    for i in range(reach * math.ceil(job.m / card[kernels.QM])):
+        for j in range(reach * math.ceil(job.n / card[kernels.QN])):
             tm, tn = (i + 1) * card[kernels.QM], (j + 1) * card[kernels.QN]
-            if i + j > 0 and not kernels.feasible(card, operand, tm, tn):
+            if (i + j > 0 and not kernels.feasible(card, operand, tm, tn)) or (warps and not (allowed(i + 1) and allowed(j + 1))):
                 continue
             for split in range(1, int(job.most) + 1):
+                if warps and split & (split - 1):
+                    continue
                 t = kernels.evaluate(job, tm, tn, math.ceil(job.m / tm), math.ceil(job.n / tn), float(split))
                 best = min(best, kernels.seconds_of(job, t))
     return best

@@ -28,8 +28,8 @@ OS, WS, IS, CUBE = 0, 1, 2, 3
 (
     CORES, CLOCK, MACS, ROWS, COLS, ARRAYS, FLOW, QM, QN, QK, ACCUMULATOR, STAGING, BUFFER_A, BUFFER_B, PORT, CAST, STEP,
     LATENCY_SHARED, LATENCY_MEMORY, RATE_SHARED, RATE_WRITE, RATE_MEMORY, SHARED, SPLIT, STATIC, ETA_COMPUTE, ETA_MEMORY, LAUNCH,
-    IS_VECTOR, STEP_WIDTH, DEPTH, PORT_A, PORT_B, PORT_SUM, IN_FLIGHT, SINGLE, MIDDLE,
-) = range(37)  # fmt: skip
+    IS_VECTOR, STEP_WIDTH, DEPTH, PORT_A, PORT_B, PORT_SUM, IN_FLIGHT, SINGLE, DOUBLING, MIDDLE,
+) = range(38)  # fmt: skip
 """Columns of the packed card, see `workbench.cost.pack`."""
 MIDDLE_COUNT, MIDDLE_SIZE, MIDDLES = 1, 4, 2
 """From MIDDLE on: capacity, instances (0: no such level), rate of all, multicast of the levels between cores and the shared one."""
@@ -96,6 +96,7 @@ class Job(NamedTuple):
     qk: float
     step_k: float
     single: float  # 1: load and compute of a core do not overlap
+    doubling: float  # 1: tiles and splits are powers of two, tiles also thrice one
     outer_read: float  # 0: found in the shared level
     outer_write: float
     shared: Level
@@ -281,6 +282,20 @@ def axis(quantum, extent, limit, room, at):
     return at
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def ladder(quantum, extent, limit, room, at):
+    """As `axis`, of sizes that are a power of two of quanta or thrice one: what a power of two of equal warps works on."""
+    whole = np.ceil(extent / quantum)
+    top = max(1.0, np.floor(limit / quantum))
+    size, following, covered = 1.0, 2.0, False
+    while size <= top and not covered:
+        room[at], room[TILES + at] = size * quantum, np.ceil(whole / size)
+        at += 1
+        covered = size >= whole
+        size, following = following, 2.0 * size if size > 1.0 else 3.0
+    return at
+
+
 @njit(cache=True, nogil=True)
 def feasible(card, operand, tm, tn):
     """Whether a tile's sums fit the accumulator and its operand steps the (double-buffered) buffers."""
@@ -300,8 +315,12 @@ def tiles(card, job, room):
     tall = min(min(card[ACCUMULATOR] / (job.width * card[QN]), (step - card[QN] * job.b) / job.a), card[BUFFER_A] / (card[QK] * job.a))
     wide = min(min(card[ACCUMULATOR] / (job.width * card[QM]), (step - card[QM] * job.a) / job.b), card[BUFFER_B] / (card[QK] * job.b))
     first, second = 4 * TILES, 6 * TILES
-    rows = axis(card[QM], job.m, tall, room, first)
-    cols = axis(card[QN], job.n, wide, room, second) - second
+    if job.doubling > 0.0:
+        rows = ladder(card[QM], job.m, tall, room, first)
+        cols = ladder(card[QN], job.n, wide, room, second) - second
+    else:
+        rows = axis(card[QM], job.m, tall, room, first)
+        cols = axis(card[QN], job.n, wide, room, second) - second
     found = 0
     for i in range(first, rows):
         tm, count = room[i], room[TILES + i]
@@ -335,6 +354,14 @@ def search(card, job, room, choice):
             continue
         tm, tn, tall, wide = room[p], room[TILES + p], room[2 * TILES + p], room[3 * TILES + p]
         splits = int(min(most, np.floor(WAVES * job.cores / (job.batch * tall * wide)))) - 1
+        if job.doubling > 0.0:
+            split = 2.0
+            while split <= splits + 1.0:
+                t = evaluate(job, tm, tn, tall, wide, split)
+                room[4 * TILES], room[5 * TILES] = power(job, t), t.serial
+                best = least(room, 0, best, choice, tm, tn, split)
+                split *= 2.0
+            continue
         for i in range(splits):
             t = evaluate(job, tm, tn, tall, wide, 2.0 + i)
             room[4 * TILES + i], room[5 * TILES + i] = power(job, t), t.serial
@@ -388,7 +415,7 @@ def prepare(card, shape, operand, total, resident, written):
         1.0 / card[PORT], 1.0 / card[PORT_A], 1.0 / card[PORT_B], 1.0 / card[PORT_SUM], feeds,
         1.0 / card[RATE_WRITE], 1.0 / (card[RATE_MEMORY] * card[ETA_MEMORY]), card[LAUNCH] + latency,
         SPLIT_LATENCY * card[LATENCY_SHARED], latency / card[STAGING], stalled, card[STEP] / card[CLOCK], card[QK], card[STEP_WIDTH],
-        card[SINGLE], outer_read, outer_write, shared, middles, inner, outer,
+        card[SINGLE], card[DOUBLING], outer_read, outer_write, shared, middles, inner, outer,
     )  # fmt: skip
 
 
@@ -402,12 +429,22 @@ def idle_seconds(job, body, t, units):
     return body * own / every * (1.0 - even / per) if every > 0.0 else 0.0
 
 
+@njit(cache=True, nogil=True)
+def warm(total, copies, room):
+    """Whether all operands of a product are still in the shared level when it runs again, and whether its results stay there."""
+    held = 0.0
+    for operand in range(3):
+        if total[operand] > 0.0:
+            held += total[operand] * copies[operand]
+    return held <= room, total[2] * copies[2] <= room
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, resource, level, detail, choice):
     """Price U products on S cards.
 
-    ``shape`` [U, 4] (batch, m, n, k), ``operand`` [U, 3] bytes an element, ``total`` [U, 3] distinct bytes, ``copies`` [U, 2]
-    how many working sets (output sets) compete for the shared level, ``column`` [U] the dtype's column in ``cards`` [S, D, SIZE],
+    ``shape`` [U, 4] (batch, m, n, k), ``operand`` [U, 3] bytes an element, ``total`` [U, 3] distinct bytes, ``copies`` [U, 3]
+    how many sets of A, B and C take turns in the shared level, ``column`` [U] the dtype's column in ``cards`` [S, D, SIZE],
     ``fixed`` [3] a tile and split to use instead of searching (0: search). Fills seconds [U, S], resource [U, S, 8] (by Bound),
     level [U, S, LEVELS], detail [U, S, 3] (launch, fill, idle cores) [s] and choice [U, S, 3]. A product without elements costs nothing.
     """
@@ -417,8 +454,8 @@ def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, reso
             continue
         for s in range(cards.shape[0]):
             card = cards[s, column[u]]
-            resident = (total[u, 0] + total[u, 1] + total[u, 2]) * copies[u, 0] <= card[SHARED]
-            job = prepare(card, shape[u], operand[u], total[u], resident, total[u, 2] * copies[u, 1] <= card[SHARED])
+            resident, written = warm(total[u], copies[u], card[SHARED])
+            job = prepare(card, shape[u], operand[u], total[u], resident, written)
             if fixed[0] > 0.0:
                 choice[u, s] = fixed
             else:

@@ -48,13 +48,21 @@ def plus(first: Priced, second: Priced, times: np.ndarray | float = 1.0) -> Pric
     )
 
 
+def sets_of(copies: Copies | np.ndarray, rows: int) -> np.ndarray:
+    """Return how many sets of A, B and C take turns, float64 [U, 3]; two numbers are those of both operands, and of results."""
+    sets = np.asarray(copies, dtype=np.float64)
+    if sets.shape[-1] == 2:
+        sets = sets[..., [0, 0, 1]]
+    return np.ascontiguousarray(np.broadcast_to(sets, (rows, 3)))
+
+
 def products(
     shape: np.ndarray,
     operand: np.ndarray,
     column: np.ndarray,
     cards: Cards,
     total: np.ndarray | None = None,
-    copies: Copies = COLD,
+    copies: Copies | np.ndarray = COLD,
     tile: tuple[int, int, int] | None = None,
 ) -> tuple[Priced, np.ndarray]:
     """Price matrix products by the best feasible tiling (models.md section 1; sources in `kernels`).
@@ -71,8 +79,8 @@ def products(
         S packed cards.
     total : ndarray, shape (U, 3), optional
         Distinct bytes of A, B and C where they are not the plain products (implicit GEMM) [B].
-    copies : Copies
-        What is warm, see `workbench.cost.choices`.
+    copies : Copies or ndarray, shape (U, 2) or (U, 3)
+        What is warm, see `workbench.cost.choices`: working sets and output sets, or sets of A, B and C.
     tile : tuple of int, optional
         Fixed tm, tn and split of K instead of the search.
 
@@ -89,7 +97,7 @@ def products(
         total = np.stack((batch * m * k, batch * k * n, batch * m * n), axis=1) * operand
     out, choice = empty(rows, size), np.zeros((rows, size, 3))
     arrays = (
-        shape, operand, np.ascontiguousarray(total, dtype=np.float64), np.tile(np.asarray(copies, dtype=np.float64), (rows, 1)),
+        shape, operand, np.ascontiguousarray(total, dtype=np.float64), sets_of(copies, rows),
         np.ascontiguousarray(column, dtype=np.int64), out.seconds, out.resource, out.level, out.detail, choice,
     )  # fmt: skip
     fixed = np.asarray(tile or (0, 0, 0), dtype=np.float64)

@@ -10,8 +10,11 @@ from workbench.errors import InvalidSpec
 from workbench.hardware.spec import NpuSpec
 
 SHARED_EFFICIENCY = 0.6  # sustained over theoretical shared-level bandwidth; chosen on A100, H200 and L40S bf16 products
-SHARED_USABLE = 0.8  # part of the shared level that holds operands
-STEP_CYCLES = 200.0  # cycles of one software-pipelined step of a dot-product array; chosen on the same products
+SHARED_WRITE = 0.5  # write over read bandwidth of a shared level that states one number; chosen on the same products
+SHARED_USABLE = 1.0  # part of the shared level that holds operands: what fits an L40S (96 MiB) in whole is found warm, as measured
+SUMS_SHARE = 0.5  # of a GPU's registers: fragments, addresses and the next step take the rest (255 registers a thread, at most 128 sums)
+STEP_CYCLES = 370.0  # cycles of a software-pipelined step that a GPU's warps issue themselves; chosen on A100 and L40S bf16 products
+STEP_CYCLES_ASYNCHRONOUS = 180.0  # the same where copies and products run on their own; chosen on H200 bf16 products
 BLOCK = 16.0  # registers a side that the vector unit multiplies in
 UNLIMITED = kernels.UNBOUND
 
@@ -68,9 +71,10 @@ def common_columns(spec: NpuSpec) -> np.ndarray:
     latency = sum(spec.memory[name].latency for name in (*middles, *((shared,) if shared else ())))
     card[:21] = (
         spec.cores, spec.power.sustained_clock or spec.clock, 0.0, matrix.rows, matrix.cols, matrix.arrays_per_core, flow, *quantum,
-        room(spec, matrix.accumulator or staging), room(spec, staging, False), room(spec, matrix.operand_a), room(spec, matrix.operand_b),
+        room(spec, matrix.accumulator or staging) * (SUMS_SHARE if of_warps(spec) else 1.0),
+        room(spec, staging, False), room(spec, matrix.operand_a), room(spec, matrix.operand_b),
         min(spec.bandwidth(staging), UNLIMITED) if staging else UNLIMITED, spec.memory[shared].multicast if shared else 1.0,
-        STEP_CYCLES if matrix.dataflow == "dot" else spec.runtime.issue, latency, spec.memory[outer].latency,
+        step_cycles(spec), latency, spec.memory[outer].latency,
         shared_rate(spec), shared_rate(spec, write=True),
     )  # fmt: skip
     card[kernels.RATE_MEMORY] = spec.bandwidth(outer)
@@ -78,6 +82,7 @@ def common_columns(spec: NpuSpec) -> np.ndarray:
     card[kernels.SPLIT] = spec.runtime.split_k
     card[kernels.STATIC] = spec.runtime.partition == "static"
     card[kernels.DEPTH] = matrix.depth
+    card[kernels.DOUBLING] = of_warps(spec)
     for column, level in (
         (kernels.PORT_A, matrix.operand_a), (kernels.PORT_B, matrix.operand_b), (kernels.PORT_SUM, matrix.accumulator),
     ):  # fmt: skip
@@ -92,10 +97,32 @@ def common_columns(spec: NpuSpec) -> np.ndarray:
     return card
 
 
+def of_warps(spec: NpuSpec) -> bool:
+    """Whether tiles are worked on by warps: dot-product units whose sums lie in the registers of the vector unit.
+
+    A power of two of warps holds a power of two (or thrice one) of quanta each way, in a part of the registers.
+    """
+    return spec.matrix.dataflow == "dot" and spec.vector.buffer is not None and spec.matrix.accumulator == spec.vector.buffer
+
+
+def step_cycles(spec: NpuSpec) -> float:
+    """Return the cycles between two steps of a core's pipeline [cycles]: stated as ``runtime.issue``, on a GPU else typical of its kind.
+
+    Warps that copy operands, wait at a barrier and issue every product themselves take longer than a copy engine and a matrix unit
+    that run on their own (Hopper's TMA and warp-group products).
+    """
+    if spec.matrix.dataflow != "dot" or spec.runtime.issue > 0.0:
+        return spec.runtime.issue
+    return STEP_CYCLES if of_warps(spec) and not spec.matrix.asynchronous else STEP_CYCLES_ASYNCHRONOUS
+
+
 def shared_rate(spec: NpuSpec, write: bool = False) -> float:
     """Return the sustained bandwidth of the shared level [B/s], of the outermost where there is none."""
     _, shared, outer = levels(spec)
-    return min(spec.bandwidth(shared, write) * SHARED_EFFICIENCY, UNLIMITED) if shared else spec.bandwidth(outer, write)
+    if shared is None:
+        return spec.bandwidth(outer, write)
+    share = SHARED_WRITE if write and spec.memory[shared].write_bandwidth is None else 1.0
+    return min(spec.bandwidth(shared, write) * SHARED_EFFICIENCY * share, UNLIMITED)
 
 
 def dtype_columns(spec: NpuSpec, name: str, common: np.ndarray, scalars: tuple[float, float, float, float]) -> np.ndarray:
