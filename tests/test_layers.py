@@ -15,7 +15,7 @@ from tests.source import PACKAGE, name, package_files, tree
 LAYERS = (
     {"workbench"},
     {"cli"},
-    {"cli_operators"},
+    {"cli_operators", "cli_counters"},
     {"cli_output"},
     {"app"},
     {"view"},
@@ -32,7 +32,7 @@ VIEW = STUDY | {"holoviews", "bokeh", "pandas"}
 APP = VIEW | {"panel", "panel_material_ui", "param", "ipywidgets", "IPython", "tornado"}
 PACKAGES = {room: ARRAYS for level in LAYERS[7:10] for room in level} | {
     "workbench": set[str](),
-    **dict.fromkeys(("cli", "cli_operators", "cli_output"), STUDY | {"click"}),
+    **dict.fromkeys(("cli", "cli_operators", "cli_counters", "cli_output"), STUDY | {"click"}),
     "operators": ARRAYS | {"pyarrow"},  # Parquet, where it is installed
     "app": APP,
     "view": VIEW,
