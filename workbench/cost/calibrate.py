@@ -6,16 +6,14 @@ See `fit` for the method. `accuracy` defines the figures by which predictions ar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.cost import kernels, matrix
 from workbench.cost.errors import FEWEST, groups_of, quantiles
-from workbench.cost.fit import FOLDS, SAMPLE, Fit, fit_scalars
+from workbench.cost.fit import FOLDS, SAMPLE, Fit, Make, fit_scalars
 from workbench.cost.harness import Harness
-from workbench.cost.pack import calibration, pack
+from workbench.cost.pack import calibration
 from workbench.cost.predictors import PLAIN, modelled
 from workbench.hardware.parts import Calibration
 from workbench.hardware.schema import ERROR_GROUPS
@@ -37,7 +35,9 @@ def fold(op: str, dtype: str, shape: tuple[int, ...], folds: int = 2) -> int:
     return hashlib.sha256(text.encode()).digest()[0] % folds
 
 
-def calibrate(spec: NpuSpec, dtype: str, table: OpTable, source: str, *, harness: Harness = PLAIN, most: int = SAMPLE) -> Calibrated:
+def calibrate(
+    spec: NpuSpec, dtype: str, table: OpTable, source: str, *, harness: Harness = PLAIN, make: Make | None = None, most: int = SAMPLE
+) -> Calibrated:
     """Fit a card's scalars for one dtype, with the errors of rows left out of the fit.
 
     Parameters
@@ -53,6 +53,8 @@ def calibrate(spec: NpuSpec, dtype: str, table: OpTable, source: str, *, harness
     harness : Harness
         What it left warm, and its clock; of one that times the host the third scalar is no property of the card, which then
         states its own kernel overhead.
+    make : callable, optional
+        Table to predictor where the rows hold more than the operators: ``predictors.modelled`` and what else was timed.
     most : int
         Rows a kind that the fit looks at.
 
@@ -62,7 +64,7 @@ def calibrate(spec: NpuSpec, dtype: str, table: OpTable, source: str, *, harness
         Fitted on all rows; errors are cross-validated (five folds by shape) by kind, for kinds with enough rows.
     """
     own = np.array(calibration(spec, dtype)[:3])
-    found = fit_scalars(lambda rows: modelled(spec, dtype, rows, harness), table, own, folds=FOLDS, most=most)
+    found = fit_scalars(make or (lambda rows: modelled(spec, dtype, rows, harness)), table, own, folds=FOLDS, most=most)
     group = groups_of(table)
     errors = {}
     for code in np.unique(group):
@@ -99,90 +101,3 @@ def skill(ours_s: np.ndarray, theirs_s: np.ndarray, measured_s: np.ndarray, draw
         found[draw] = 1.0 - ours[rows].mean() / max(float(theirs[rows].mean()), 1e-12)
     low, middle, high = np.quantile(found, [0.05, 0.5, 0.95])
     return float(low), float(middle), float(high)
-
-
-# Products alone, by their own path
-Predict = Callable[[np.ndarray], np.ndarray]
-START = np.array([0.8, 0.8, 3e-6])
-LOWER, UPPER = np.array([0.05, 0.05, 2e-7]), np.array([1.0, 1.0, 1e-4])
-
-
-@dataclass(frozen=True)
-class Products:
-    """Measured matrix products of one device, source and dtype.
-
-    ``shape`` [U, 4] is batch, m, n, k; ``operand`` [U, 3] bytes an element [B]; ``measured_s`` [U] [s]; ``copies`` how many
-    working sets and outputs the measuring harness cycled through (what stays in the shared level between two runs).
-    """
-
-    shape: np.ndarray
-    operand: np.ndarray
-    measured_s: np.ndarray
-    copies: tuple[float, float] = (1.0, 1.0)
-
-    def take(self, rows: np.ndarray) -> Products:
-        """Return some rows."""
-        return replace(self, shape=self.shape[rows], operand=self.operand[rows], measured_s=self.measured_s[rows])
-
-
-def tile_model(spec: NpuSpec, dtype: str, rows: Products) -> Predict:
-    """Return seconds of the tile model as a function of the three scalars."""
-    column = np.zeros(len(rows.shape), dtype=np.int64)
-    packed = pack([spec], [dtype])
-
-    def predict(scalars: np.ndarray) -> np.ndarray:
-        card = packed.matrix.copy()
-        card[0, 0, [kernels.ETA_COMPUTE, kernels.ETA_MEMORY, kernels.LAUNCH]] = scalars
-        return matrix.products(rows.shape, rows.operand, column, replace(packed, matrix=card), copies=rows.copies)[0].seconds[:, 0]
-
-    return predict
-
-
-def roofline(spec: NpuSpec, dtype: str, rows: Products) -> Predict:
-    """Return seconds of the calibrated roofline as a function of the three scalars."""
-    cards = pack([spec], [dtype])
-    batch, m, n, k = rows.shape.T
-    compute = batch * m * n * k / cards.mac_rate[0, 0]
-    bytes_ = (np.stack((batch * m * k, batch * k * n, batch * m * n), axis=1) * rows.operand).sum(axis=1)
-    memory = bytes_ / cards.matrix[0, 0, kernels.RATE_MEMORY]
-    return lambda scalars: scalars[2] + np.maximum(compute / scalars[0], memory / scalars[1])
-
-
-def fit(predict: Predict, measured_s: np.ndarray, start: np.ndarray = START) -> np.ndarray:
-    """Fit the three scalars by compass search in their logarithms.
-
-    Minimises the mean of |t / measured - 1| and |log(t / measured)|, which weighs over- and underestimates alike.
-
-    Parameters
-    ----------
-    predict : callable
-        Scalars (compute, memory, launch [s]) to seconds [U].
-    measured_s : ndarray, shape (U,)
-        Measured times [s].
-    start : ndarray, shape (3,)
-        First guess.
-
-    Returns
-    -------
-    ndarray, shape (3,)
-    """
-
-    def loss(point: np.ndarray) -> float:
-        log = np.log(predict(np.clip(np.exp(point), LOWER, UPPER)) / measured_s)
-        return float(np.mean(np.abs(np.expm1(log)) + np.abs(log)) / 2.0)
-
-    point, step = np.log(start), np.array([0.25, 0.25, 0.5])
-    best = loss(point)
-    while step.max() > 0.01:
-        moved = False
-        for axis in range(3):
-            for sign in (1.0, -1.0):
-                trial = point.copy()
-                trial[axis] = np.clip(trial[axis] + sign * step[axis], np.log(LOWER[axis]), np.log(UPPER[axis]))
-                value = loss(trial)
-                if value < best:
-                    best, point, moved = value, trial, True
-                    break
-        if not moved:
-            step = step / 2.0
-    return np.exp(point)

@@ -25,13 +25,13 @@ from workbench.operators.table import Dtype, OpTable
 from workbench.study.documents_operators import CalibrationDocument, FiguresDocument, FitDocument, KindFitDocument
 from workbench.study.operators_csv import Operators
 from workbench.study.report import note_documents
+from workbench.study.yardsticks import ROOFLINE_START
 
 WEAKEST = schema.TOP["confidence"].choices[-2]
 """Confidence of a card whose description nobody vouches for, once measurements stand behind it."""
 LOSES, LOSES_AT_LEAST = 1.3, 0.03
 """Factor, and difference, of errors fitted jointly and alone from which a note says that kinds do not agree."""
 HOST_TIMED = 5.0  # times the card's own kernel overhead: a fitted one beyond is the harness's
-ROOFLINE_START = np.array([0.7, 0.7, 5e-6])
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,10 @@ class AccuracyDocument(Document):
     bias: float
     time_weighted: float
     inside: float = Field(description="share of rows whose measured time lies in the 80 % interval")
+    naive_roofline: float = Field(description="MAPE of peak, bandwidth and no overhead")
+    calibrated_roofline: Maybe = Field(
+        description="MAPE of a roofline whose three scalars are fitted on these very rows, five-fold by shape; null: too few rows"
+    )
 
 
 class EstimateDocument(Document):

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from workbench.cost.calibrate import accuracy
 from workbench.cost.choices import CHEAPEST, COLD, Choices, Copies
 from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost
 from workbench.cost.estimate import estimate
@@ -23,11 +22,12 @@ from workbench.cost.vendor import VendorTimes
 from workbench.errors import Note, Refused
 from workbench.hardware.npu import NpuSpec
 from workbench.operators.table import Dtype, Kind
-from workbench.study.documents_operators import AccuracyDocument, BufferDocument, EstimateDocument, TimeDocument
+from workbench.study.documents_operators import BufferDocument, EstimateDocument, TimeDocument
 from workbench.study.left_out import left_out_document
 from workbench.study.operators_csv import Operators
 from workbench.study.report import note_documents
 from workbench.study.vendor_coverage import vendor_document
+from workbench.study.yardsticks import accuracy_documents
 
 
 def price_operators(
@@ -103,7 +103,7 @@ def price_operators(
         total_s=total,
         **_energy(operators, cost),
         evidence_share={name: share / total for name, share in shares.items() if total > 0 and share > 0},
-        accuracy=_accuracy(operators, cost),
+        accuracy=accuracy_documents(table, cost, spec),
         vendor_coverage=vendor_document(vendor, table, cost, seconds)[0] if vendor else None,
         left_out=left_out_document(operators, cost.seconds[:, 0]),
         notes=note_documents(notes),
@@ -190,23 +190,6 @@ def _energy(operators: Operators, cost: OpCost) -> dict[str, float | None]:
     if not joules > 0:
         return dict.fromkeys(("energy_j", "power_w", "flops_per_joule"))
     return {"energy_j": joules, "power_w": joules / seconds, "flops_per_joule": work / joules}
-
-
-def _accuracy(operators: Operators, cost: OpCost) -> list[AccuracyDocument]:
-    table, seconds = operators.table, cost.seconds[:, 0]
-    usable = np.isfinite(seconds) & (seconds > 0) & (table.measured_s > 0)
-    out = []
-    for kind, dtype in sorted(set(zip(table.kind[usable].tolist(), table.dtype[usable].tolist(), strict=True))):
-        rows = usable & (table.kind == kind) & (table.dtype == dtype)
-        measured = table.measured_s[rows]
-        inside = (measured >= cost.low_s[rows, 0]) & (measured <= cost.high_s[rows, 0])
-        figures = accuracy(seconds[rows], measured)
-        out.append(
-            AccuracyDocument(
-                kind=Kind(kind).name.lower(), dtype=Dtype(dtype).name.lower(), rows=int(rows.sum()), inside=float(inside.mean()), **figures
-            )
-        )
-    return out
 
 
 def write_csv(document: EstimateDocument, path: str | os.PathLike[str]) -> None:

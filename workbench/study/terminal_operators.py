@@ -62,11 +62,14 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
     if document.vendor_coverage is not None:
         yield from vendor_text(document.vendor_coverage, most)
     if document.accuracy:
-        table = _table("against the measured times", "kind", "dtype", "rows", "MAPE", "median", "P90", "bias", "by time", "in 80 %")
+        names = ("kind", "dtype", "rows", "MAPE", "median", "P90", "bias", "by time", "in 80 %", "naive roof", "fitted roof")
+        table = _table("against the measured times", *names)
         for found in document.accuracy:
             figures = (found.mape, found.median, found.p90, found.bias, found.time_weighted, found.inside)
-            table.add_row(found.kind, found.dtype, str(found.rows), *map(percent, figures))
+            rooflines = (percent(found.naive_roofline), "-" if found.calibrated_roofline is None else percent(found.calibrated_roofline))
+            table.add_row(found.kind, found.dtype, str(found.rows), *map(percent, figures), *rooflines)
         yield table
+        yield Text("roof: MAPE of rooflines; the fitted one has three scalars from these very rows, five-fold by shape", style="dim")
     yield from notes_text(document.notes)
 
 
