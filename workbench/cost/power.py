@@ -6,8 +6,10 @@ card holds its limit by lowering clock and voltage (`workbench.cost.kernels_powe
 What a card states (``power.energy``, ``power.vector_energy``, ``memory.<level>.energy``) is used as it is. Where it names only its
 process, published energies are scaled to it: good for a factor of two, never used to lower a clock, and named in `Joules.why`.
 
-Sources: arithmetic and memory at 7 nm (and 45 nm: Horowitz, ISSCC 2014) from Jouppi et al., Ten Lessons From Three Generations Shaped
-Google's TPUv4i (ISCA 2021), table 2; HBM2 also O'Connor et al., Fine-Grained DRAM (MICRO 2017): 3.9 pJ/bit in the device.
+Sources: arithmetic at 7 nm (and 45 nm: Horowitz, ISSCC 2014) from Jouppi et al., Ten Lessons From Three Generations Shaped Google's
+TPUv4i (ISCA 2021), table 2; what surrounds it, and bytes by level, as measured on whole GPUs by Antepara et al., Benchmark-driven
+Models for Energy Analysis and Attribution of GPU-Accelerated Supercomputing (SC 2025), table 3. A device's own energy is a third of
+what a byte of HBM takes there (3.9 pJ/bit, O'Connor et al., MICRO 2017): the rest is the controller and the way to it.
 """
 
 from __future__ import annotations
@@ -33,12 +35,12 @@ MULTIPLY_ADD = {
 """Of a multiplication and the addition of its product at 7 nm [pJ]: TPUv4i, table 2 (int8 0.07 + 0.03, bf16 0.21 + 0.38, fp16 0.34 + 0.38,
 int32 1.48 + 0.03, fp32 1.31 + 0.38); int4, fp8, int16, tf32 and fp64 are assumed from the width of their products."""
 NODE_POWER = math.log(2.6) / math.log(45.0 / 7.0)  # energies fall 2.6-fold (geometric mean of the table) from 45 to 7 nm
-AROUND_MATRIX = 3.5  # operands, instructions, clock tree: A100 (7 nm) sustains 271 TFLOP/s bf16 (ml-engineering) in 400 W, 1.05 pJ/FLOP
-AROUND_VECTOR = 10.0  # lanes fetch every operand: A100 19.5, V100 15.7 TFLOP/s fp32 near their limits, 8-15 pJ/FLOP
-BYTE = {"local": 2.0, "cluster": 5.0, "shared": 12.0}
-"""Of a byte at 7 nm [pJ]: SRAM of 32 KiB and 1 MiB (1.1 and 1.8, TPUv4i), wires at 0.64 pJ/B/mm (Dally) over 1, 5 and 15 mm."""
-MEMORY_BYTE = 44.0  # of HBM2 and its interface [pJ]: 250 to 450 pJ a 64-bit word, TPUv4i; whatever the process
-IDLE = 0.2  # of the TDP where idle power is not stated: static power of V100 at load, 30-80 of 300 W (AccelWattch, MICRO 2021)
+AROUND_MATRIX = 0.70 / 0.36  # operands, instructions, clock tree: fp16 products of A100 (7 nm) take 0.70 pJ/FLOP, bare ones 0.36
+AROUND_VECTOR = 28.5 / 3.4  # lanes fetch every operand: fp64 of A100's vector unit takes 28.5 pJ/FLOP, bare 3.4
+BYTE = {"local": 12.7, "cluster": 25.0, "shared": 37.7, "memory": 104.9}
+"""Of a byte that a level gives or takes, above the level inside it, control included [pJ]: 1.59, 4.71 and 13.11 pJ/bit of A100. Process
+hardly matters: Hopper (4 nm) 1.45, 4.87 and 11.68; HBM of MI250X and MI300A 13.6 and 14.7 pJ/bit. ``cluster`` is assumed between."""
+IDLE = 0.15  # of the TDP where idle power is not stated: A100 54 of 400 W (Antepara et al.), H100 72 of 700 W (arXiv 2605.23918)
 FLOOR = 0.65  # lowest over nominal voltage: flat below, linear above (Guerreiro et al., HPCA 2018)
 
 
@@ -93,7 +95,7 @@ def node(spec: NpuSpec) -> float:
 
 
 def idle_watts(spec: NpuSpec) -> float:
-    """Return what a card draws whatever runs [W]: stated, else a fifth of the TDP, else nan."""
+    """Return what a card draws whatever runs [W]: stated, else `IDLE` of the TDP, else nan."""
     if spec.power.idle is not None:
         return spec.power.idle
     return math.nan if spec.power.tdp is None else IDLE * spec.power.tdp
@@ -122,22 +124,16 @@ def operation_joules(spec: NpuSpec, dtype: str, unit: str = "matrix") -> float:
 
 def estimated(spec: NpuSpec) -> str:
     """Return what of a card's energies is estimated or missing, in words; empty where all are stated."""
-    power, outer = spec.power, list(spec.memory)[-1]
-    missing = [
-        text
-        for text, stated in (
-            ("operations", power.energy and power.vector_energy),
-            ("on-chip bytes", all(level.energy is not None for level in list(spec.memory.values())[:-1] if level.bandwidth is not None)),
-        )
-        if not stated
-    ]
-    if missing and power.process is None:
-        return f"no energy of {spec.name}: it states none of {' and '.join(missing)}, nor power.process to scale published ones"
+    power = spec.power
+    operations = bool(power.energy) and bool(power.vector_energy)
+    if not operations and power.process is None:
+        return f"no energy of {spec.name}: it states neither power.energy and power.vector_energy nor power.process to scale published ones"
     if math.isnan(idle_watts(spec)):
         return f"no energy of {spec.name}: neither its idle power nor its TDP is stated"
-    missing += [text for text, stated in ((f"{outer} bytes", spec.memory[outer].energy), ("idle power", power.idle)) if stated is None]
-    scaled = f" (published energies scaled to {power.process})" if power.process else ""
-    return f"energy of {spec.name} is estimated: {', '.join(missing)}{scaled}, within about a factor of 2" if missing else ""
+    levels_stated = all(level.energy is not None for level in spec.memory.values() if level.bandwidth is not None)
+    parts = ((f"operations (published ones scaled to {power.process})", operations), ("bytes (as measured on A100)", levels_stated))
+    missing = [text for text, stated in (*parts, ("idle power", power.idle is not None)) if not stated]
+    return f"energy of {spec.name} is estimated: {', '.join(missing)}; within about a factor of 2" if missing else ""
 
 
 def sustained_clock(spec: NpuSpec, dtype: str) -> float:
@@ -241,7 +237,7 @@ def _operations(spec: NpuSpec, dtypes: Sequence[str], runs_as: Sequence[str]) ->
 def _bytes(spec: NpuSpec) -> np.ndarray:
     """Return J/B by `LEVELS`; feeds of the array and the vector unit's buffer count with the operation unless stated."""
     staging, shared, outer = levels(spec)
-    matrix, scale = spec.matrix, node(spec) * PJ
+    matrix = spec.matrix
     names = {
         "local": staging, "shared": shared, "memory": outer, "operand_a": matrix.operand_a, "operand_b": matrix.operand_b,
         "accumulator": matrix.accumulator, "vector": spec.vector.buffer,
@@ -252,8 +248,6 @@ def _bytes(spec: NpuSpec) -> np.ndarray:
         stated = level.energy if level is not None else None
         if stated is not None:
             out[slot] = stated
-        elif role == "memory":
-            out[slot] = MEMORY_BYTE * PJ
         elif level is not None and role in BYTE:
-            out[slot] = BYTE[role] * scale
+            out[slot] = BYTE[role] * PJ
     return out
