@@ -46,16 +46,6 @@ class Harness:
         return self.clock != "kernel"
 
 
-HARNESSES = {
-    "aiconfigurator": Harness((6.0, 2.0)),
-    "vidur": Harness((1.0, 1.0)),
-    "NeuSight": Harness((1.0, 1.0), "events"),
-    "LLMCompass": Harness((1.0, 1.0), "wall"),
-    "DeepBench": Harness((1.0, 1.0), "loop"),
-}
-"""Public harnesses, by the first word of their rows' source; read from their collecting programs."""
-
-
 def host_work(name: str) -> float:
     """Return the host time of a call relative to a plain one (`HOST_WORK`)."""
     return _host_work(name)

@@ -28,10 +28,10 @@ LOADED = 2.0  # latency of an access while others are on their way, over that of
 KEPT, GONE = 0.1, 1.0
 """Bytes used between two uses, over the shared level, up to which all and from which nothing is found there. A cache that is
 shared in halves, or divided by channels unevenly, loses its first lines long before it is full."""
-PLAIN_WORK, NORM_WORK = 25.0, 32.0
+PLAIN_WORK, NORM_WORK = 20.0, 25.0
 """Instructions of a SIMT lane an element: the arithmetic of `workbench.operators.formulas` and addresses, bounds and conversions
 around it; in a norm Welford's divisions too. Cards with one wide word pay the arithmetic alone."""
-PLAIN_STEP, NORM_STEP = 8.0, 56.0
+PLAIN_STEP, NORM_STEP = 8.0, 40.0
 """Instructions of a lane in one step of a sum across a group of lanes: shuffle and add; shuffle and combine means and squares."""
 
 

@@ -2,8 +2,8 @@
 
 One equation for all, after Williams et al., Roofline (CACM 2009), with what keeps small and odd operators below it:
 ``t = launch + latency + |vector, shared, memory, trips|`` where the bars are the fourth-power norm of `kernels.evaluate`:
-operations over the vector rate, bytes over the sustained bandwidth of each level, and the time in which a core's bytes on the way
-bound it (Little's law; `rowwise` for operators that work row by row).
+operations over the sustained vector rate (its share of the peak is that of products), bytes over the sustained bandwidth of each
+level, and the time in which a core's bytes on the way bound it (Little's law; `rowwise` for operators that work row by row).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from workbench.cost.choices import COLD, Copies
 from workbench.cost.cost import Bound
+from workbench.cost.kernels import ETA_COMPUTE
 from workbench.cost.matrix import Priced, empty
 from workbench.cost.pack import Cards
 from workbench.cost.rowwise import KINDS, missed, rowwise
@@ -83,7 +84,7 @@ def streams(of: Stream, cards: Cards, copies: Copies = COLD) -> Priced:
     flown = shared_bytes / cards.cores / cards.side.flight * (cards.side.near + cold * cards.side.far)
     trips = np.where(np.isnan(trips), flown, trips)
     vector = np.maximum(of.flops[:, None] / cards.vector_rate[:, of.column].T, work / cards.softmax_rate)
-    vector = np.maximum(vector, of.special[:, None] * elements / cards.special_rate)
+    vector = np.maximum(vector, of.special[:, None] * elements / cards.special_rate) / cards.matrix[:, of.column, ETA_COMPUTE].T
     shared, memory = shared_bytes / cards.shared_rate, memory_bytes / cards.memory_rate[:, of.column].T
     launch, fill = cards.launch[:, of.column].T * kernels, cards.latency * kernels
     for bound, part in ((Bound.VECTOR, vector), (Bound.SHARED, shared), (Bound.MEMORY, memory)):

@@ -1,8 +1,9 @@
 """Instructions an element that functions beyond plain arithmetic come to on a vector unit. Rules as data, first match wins.
 
-Sources: where a function is slower than memory its rate bounds the count from above: ``pow`` 57-78 on P100, V100 and T4 (NeuSight,
-MIT, fp32), ``gelu`` by ``erf`` 25 on A100 (vidur, MIT, fp16). The others by analogy: polynomials and range reductions of the CUDA
-math library's sizes for fp32 (CUDA C++ programming guide, appendix on mathematical functions); judgement, within a factor of 2.
+At the sustained share of the vector unit's peak. Sources: where a function is slower than memory its rate bounds the count from
+above: ``pow`` 46-61 on P100, V100 and A100 (NeuSight, MIT, fp32), ``gelu`` by ``erf`` 21 on A100 (vidur, MIT, fp16). The others by
+analogy: polynomials and range reductions of the CUDA math library's sizes for fp32 (CUDA C++ programming guide, appendix on
+mathematical functions); judgement, within a factor of 2.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-INDEXED = 110.0
-"""Instructions an element of a gather or scatter whose lanes each work out an address by 64-bit division: 94-168 on A100, H100 and
+INDEXED = 95.0
+"""Instructions an element of a gather or scatter whose lanes each work out an address by 64-bit division: 50-145 on A100, H100 and
 MI300X (aten::index_select in traces of Megatron-LM, astra-sim and TraceLens, MIT). A DMA engine moves rows instead."""
 INSTRUCTIONS: tuple[tuple[str, float, float], ...] = (
-    (r"pow([us]|_tensor_(tensor|scalar))?", 60.0, 2.0),  # exp2(y log2 x) in extended precision
-    (r"(fast_?)?gelu.*", 25.0, 1.0),
+    (r"pow([us]|_tensor_(tensor|scalar))?", 45.0, 2.0),  # exp2(y log2 x) in extended precision
+    (r"(fast_?)?gelu.*", 21.0, 1.0),
     (r"(erf|erfc|erfinv)", 28.0, 1.0),
     (r"(sin|cos|tan|asin|acos|atan|atan2)", 25.0, 1.0),
-    (r"(tanh|mish|softplus|log_sigmoid).*", 20.0, 2.0),
+    (r"(tanh|mish|softplus|log_sigmoid).*", 17.0, 2.0),
     (r"(silu|swish|swiglu|sigmoid|hardswish|silu_(and_)?mul|geglu).*", 14.0, 2.0),
     (r"(exp|exp2|expm1|log|log2|log10|log1p)", 12.0, 1.0),
     (r"(div|real_?div|true_divide|floor_divide|remainder|fmod|reciprocal)([us]|_.*)?", 9.0, 1.0),
