@@ -14,7 +14,20 @@ import numpy as np
 from workbench.cost import fourier, windows, winograd
 from workbench.cost.choices import CHEAPEST, COLD, Copies
 from workbench.cost.cost import Bound
-from workbench.cost.layers import DATA, DOT, FORWARD, RELAUNCH, VECTOR, WEIGHT, Layer, kernel, layer, memory_rate, styles
+from workbench.cost.layers import (
+    DATA,
+    DOT,
+    FORWARD,
+    RELAUNCH,
+    VECTOR,
+    WEIGHT,
+    Layer,
+    kernel,
+    layer,
+    least_seconds,
+    memory_rate,
+    styles,
+)
 from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards
 from workbench.errors import Refused
@@ -79,40 +92,34 @@ def convolution(
     out = windows.implicit(of, cards, copies)
     if algorithm in (CHEAPEST, DIRECT) and (of.groups > 1.0).any():
         out = cheaper(out, windows.direct(of, cards, copies), of.groups > 1.0)
-    if algorithm == CHEAPEST:
-        for able, fewer, price in _transforms(of, cards, algorithm):
-            rows = np.flatnonzero(able & (windows.mac_seconds(of, cards, fewer) < out.seconds).any(axis=1))
-            _keep(out, price(of.take(rows)), rows) if len(rows) else None
-    elif algorithm not in (DIRECT, IMPLICIT):
-        tried = np.zeros(len(flops), dtype=bool)
-        for able, _, price in _transforms(of, cards, algorithm):
-            if able.any():
-                rows = np.flatnonzero(able)
-                _keep(out, price(of.take(rows)), rows, fixed=~tried[rows])
-                tried |= able
+    if algorithm not in (DIRECT, IMPLICIT):
+        fixed = np.full(out.seconds.shape, algorithm != CHEAPEST)
+        for able, least, price in _transforms(of, cards, algorithm):
+            rows = np.flatnonzero((able[:, None] & (fixed | (least < out.seconds))).any(axis=1))
+            if len(rows):
+                _keep(out, price(of.take(rows)), rows, fixed)
     return _relaid(of, out, cards)
 
 
 def _transforms(of: Layer, cards: Cards, algorithm: str) -> Iterator[tuple[np.ndarray, np.ndarray, Rule]]:
-    """Yield which rows each transform algorithm can compute, how many times fewer products it needs, and its price."""
+    """Yield which rows each transform algorithm can compute, its least seconds, and its price; the likeliest first."""
     names = np.asarray(cards.dtypes)[of.column]
-    for m, asked in ((2, WINOGRAD2), (4, WINOGRAD4)):
-        if algorithm not in (CHEAPEST, WINOGRAD, asked):
-            continue
+    for m, asked in ((4, WINOGRAD4), (2, WINOGRAD2)):
         able = winograd.able(of, names, m)
+        if algorithm not in (CHEAPEST, WINOGRAD, asked) or not able.any():
+            continue
         p = winograd.plan(of, m)
         fewer = np.where(able, p.tall * p.wide * of.taps / p.planes, 1.0)
         if m == 2 and of.which != WEIGHT:  # fused in one kernel, where no matrix unit takes its operands from memory
-            yield able & (of.r == 3.0) & (of.s == 3.0) & _on_vector(of, cards), fewer, lambda some: winograd.fused(some, cards)
-        yield able, fewer, lambda some, m=m: winograd.apart(some, cards, m)  # type: ignore[misc]
-    if algorithm in (CHEAPEST, FFT):
-        for side in fourier.SIDES:
-            fewer = (side - of.r + 1.0) * (side - of.s + 1.0) * of.taps / (4.0 * side * (side / 2.0 + 1.0))
-            yield fourier.able(of, names, side), fewer, lambda some, side=side: fourier.tiled(some, cards, side)  # type: ignore[misc]
-
-
-def _on_vector(of: Layer, cards: Cards) -> np.ndarray:
-    return np.asarray((styles(cards, of.column) == VECTOR).any(axis=1))
+            square = able & (of.r == 3.0) & (of.s == 3.0) & (styles(cards, of.column) == VECTOR).any(axis=1)
+            yield square, least_seconds(of, cards, fewer), lambda some: winograd.fused(some, cards)
+        least = least_seconds(of, cards, fewer, winograd.moves(of, m))
+        yield able, least, lambda some, m=m: winograd.apart(some, cards, m)  # type: ignore[misc]
+    for side in fourier.SIDES:
+        able = fourier.able(of, names, side)
+        if algorithm in (CHEAPEST, FFT) and able.any():
+            least = least_seconds(of, cards, np.where(able, fourier.fewer(of, side), 1.0), fourier.moves(of, side))
+            yield able, least, lambda some, side=side: fourier.tiled(some, cards, side)  # type: ignore[misc]
 
 
 def _relaid(of: Layer, out: Priced, cards: Cards) -> Priced:
@@ -148,9 +155,10 @@ def choose(first: Priced, second: Priced, take: np.ndarray) -> Priced:
     return Priced(*(np.where(take if one.ndim == 2 else take[..., None], two, one) for one, two in parts))
 
 
-def _keep(out: Priced, found: Priced, rows: np.ndarray, fixed: np.ndarray | bool = False) -> None:
-    """Put what is faster, or ``fixed`` and possible, into some rows of ``out``."""
-    take = (found.seconds < out.seconds[rows]) | (np.broadcast_to(fixed, rows.shape)[:, None] & np.isfinite(found.seconds))
+def _keep(out: Priced, found: Priced, rows: np.ndarray, fixed: np.ndarray) -> None:
+    """Put what is faster into some rows of ``out``, and the first that is possible where one algorithm is ``fixed`` [U, S]."""
+    take = (found.seconds < out.seconds[rows]) | (fixed[rows] & np.isfinite(found.seconds))
     for field in fields(Priced):
         into, part = getattr(out, field.name), getattr(found, field.name)
         into[rows] = np.where(take if part.ndim == 2 else take[..., None], part, into[rows])
+    fixed[rows] &= ~take

@@ -10,7 +10,7 @@ import numpy as np
 from workbench.cost import kernels
 from workbench.cost.choices import COLD, Copies
 from workbench.cost.cost import Bound
-from workbench.cost.matrix import Priced, empty, products
+from workbench.cost.matrix import Priced, empty, plus, products
 from workbench.cost.pack import Cards
 from workbench.operators.formulas import output_extent
 from workbench.operators.layouts import channel_block
@@ -20,6 +20,8 @@ FORWARD, DATA, WEIGHT = "forward", "data", "weight"
 VECTOR, DOT, ARRAY = 0, 1, 2
 """What multiplies: the vector unit, dot-product units of a GPU, a cube or systolic array."""
 RELAUNCH = 0.2  # of the launch overhead, for every further kernel of one operator; chosen on NeuSight's convolutions (V100, T4, P100)
+Moves = tuple[tuple[np.ndarray, np.ndarray], ...]
+"""Bytes [B] and vector operations of the transforms around products, arrays of shape (U,)."""
 Block = tuple[float, float, bool]
 """Least rows and columns of a kernel's output tile, and whether it may split the sum."""
 
@@ -93,7 +95,17 @@ class Layer:
 
 
 def layer(dims: np.ndarray, flops: np.ndarray, which: str, size: np.ndarray, column: np.ndarray) -> Layer:
-    """Read layers from the dims of an operator table; parameters as `workbench.cost.convolution.convolution`."""
+    """Read layers from the dims of an operator table.
+
+    Parameters
+    ----------
+    dims, flops, which, size, column
+        As `workbench.cost.convolution.convolution`: (U, MAX_DIMS), (U,) [FLOP], pass, (U,) [B], (U,).
+
+    Returns
+    -------
+    Layer
+    """
     d = {name: np.maximum(dims[:, i], 0).astype(np.float64) for i, name in enumerate(DIMS[Kind.CONV_FORWARD])}
     for name in ("stride_h", "stride_w", "dilation_h", "dilation_w", "groups", "depth", "t"):
         d[name] = np.maximum(d[name], 1.0)
@@ -165,6 +177,56 @@ def kernel(of: Layer, cards: Cards, parts: Mapping[Bound, np.ndarray], outside: 
     return out
 
 
+def around(product: Priced, moves: Moves, of: Layer, cards: Cards) -> Priced:
+    """Add transforms, each a kernel of its own that reads one form and writes the other, to the products between them.
+
+    Parameters
+    ----------
+    product : Priced
+        Products of U layers on S cards.
+    moves : Moves
+        Of each transform.
+    of : Layer
+        U layers.
+    cards : Cards
+        S cards.
+
+    Returns
+    -------
+    Priced
+    """
+    for moved, work in moves:
+        bytes_ = np.repeat(moved[:, None], len(cards.specs), axis=1)
+        parts = {Bound.MEMORY: bytes_ / memory_rate(cards, of.column), Bound.VECTOR: work[:, None] / cards.vector_rate[:, of.column].T}
+        product = plus(product, kernel(of, cards, parts, bytes_, RELAUNCH))
+    return product
+
+
+def least_seconds(of: Layer, cards: Cards, fewer: np.ndarray | float = 1.0, moves: Moves = ()) -> np.ndarray:
+    """Return what an algorithm cannot undercut: its products, ``fewer`` times fewer than direct ones, and its transforms' bytes.
+
+    Parameters
+    ----------
+    of : Layer
+        U layers.
+    cards : Cards
+        S cards.
+    fewer : float or ndarray, shape (U,)
+        Direct products over those of the algorithm.
+    moves : Moves
+        Of its transforms.
+
+    Returns
+    -------
+    ndarray, shape (U, S)
+        [s]
+    """
+    macs = of.outputs * of.k * of.c * of.taps * of.groups / fewer
+    rate = cards.mac_rate[:, of.column].T * at(cards, kernels.ETA_COMPUTE, of.column)
+    moved = sum((bytes_ for bytes_, _ in moves), np.zeros_like(macs))
+    return np.asarray(macs[:, None] / rate + moved[:, None] / memory_rate(cards, of.column))
+
+
 def blocked(
     shape: Mapping[int, np.ndarray],
     operand: np.ndarray,
@@ -193,8 +255,13 @@ def blocked(
     -------
     Priced
     """
-    style, out = styles(cards, of.column), empty(len(of.n), len(cards.specs))
-    for one in np.unique(style).tolist():
+    style = styles(cards, of.column)
+    found_styles = np.unique(style).tolist()
+    if len(found_styles) == 1:
+        one = found_styles[0]
+        return products(shape[one], operand, of.column, _in_blocks(cards, blocks.get(one)), total, copies)[0]
+    out = empty(len(of.n), len(cards.specs))
+    for one in found_styles:
         rows = np.flatnonzero((style == one).any(axis=1))
         inner = None if total is None else total[rows]
         found, _ = products(shape[one][rows], operand[rows], of.column[rows], _in_blocks(cards, blocks.get(one)), inner, copies)

@@ -109,10 +109,3 @@ def direct(of: Layer, cards: Cards, copies: Copies) -> Priced:
     work = 2.0 * of.outputs * of.k * of.groups * of.c * of.taps
     first, second, last = of.operands
     return vector.streams(vector.maps(made, work, first + second, last, of.column), cards, copies)
-
-
-def mac_seconds(of: Layer, cards: Cards, fewer: np.ndarray | float = 1.0) -> np.ndarray:
-    """Return the least seconds of a layer's products, ``fewer`` times fewer than direct ones, float64 [U, S] [s]."""
-    macs = of.outputs * of.k * of.c * of.taps * of.groups / fewer
-    rate = cards.mac_rate[:, of.column].T * cards.matrix[:, of.column, kernels.ETA_COMPUTE].T
-    return np.asarray(macs[:, None] / rate)

@@ -16,8 +16,24 @@ import numpy as np
 
 from workbench.cost import kernels
 from workbench.cost.cost import Bound
-from workbench.cost.layers import ARRAY, DATA, DOT, RELAUNCH, VECTOR, WEIGHT, Block, Layer, at, blocked, kernel, memory_rate, styles
-from workbench.cost.matrix import Priced, plus
+from workbench.cost.layers import (
+    ARRAY,
+    DATA,
+    DOT,
+    RELAUNCH,
+    VECTOR,
+    WEIGHT,
+    Block,
+    Layer,
+    Moves,
+    around,
+    at,
+    blocked,
+    kernel,
+    memory_rate,
+    styles,
+)
+from workbench.cost.matrix import Priced
 from workbench.cost.pack import Cards
 
 DTYPES = ("fp32", "fp16", "bf16", "tf32")
@@ -55,10 +71,10 @@ def able(of: Layer, names: np.ndarray, m: int) -> np.ndarray:
 
 def plan(of: Layer, m: int) -> Plan:
     """Return the tiles of F(m x m, r x s); an axis with one tap is not transformed."""
-    axes = []
+    sums, axes = np.array([SUMS.get((m, taps), (0.0, 0.0, 0.0)) for taps in range(6)]), []
     for taps in (of.r, of.s):
-        added = np.array([SUMS.get((m, int(r)), (0.0, 0.0, 0.0)) for r in taps.tolist()]).reshape(-1, 3).T
         many = taps > 1.0
+        added = sums[np.minimum(taps, 5.0).astype(np.int64)].T
         axes.append((np.where(many, float(m), 1.0), np.where(many, m + taps - 1.0, 1.0), taps, added))
     (mh, ah, _, dh), (mw, aw, s, dw) = axes
     # columns first, then rows: an axis is transformed once for each position of the other
@@ -84,30 +100,30 @@ def apart(of: Layer, cards: Cards, m: int) -> Priced:
     -------
     Priced
     """
-    p = plan(of, m)
-    height, width, inner, outer = of.made
-    tiles = of.n * of.deep * np.ceil(height / p.tall) * np.ceil(width / p.wide)
+    p, tiles = plan(of, m), _tiles(of, m)
     if of.which == WEIGHT:
         shape, blocks = np.stack((p.planes, of.c, of.k, tiles), axis=1), BLOCKS_WEIGHT
     else:
+        _, _, inner, outer = of.made
         shape, blocks = np.stack((p.planes, tiles, outer, inner), axis=1), BLOCKS
     operand = np.repeat(of.size[:, None], 3, axis=1)
-    out = blocked(dict.fromkeys((VECTOR, DOT, ARRAY), shape), operand, of, cards, blocks)
-    first, second, last = _moves(of, p, tiles)
-    for moved, added in (first, second, last):
-        bytes_ = np.repeat(moved[:, None], len(cards.specs), axis=1)
-        parts = {Bound.MEMORY: bytes_ / memory_rate(cards, of.column), Bound.VECTOR: added[:, None] / cards.vector_rate[:, of.column].T}
-        out = plus(out, kernel(of, cards, parts, bytes_, RELAUNCH))
-    return out
+    return around(blocked(dict.fromkeys((VECTOR, DOT, ARRAY), shape), operand, of, cards, blocks), moves(of, m), of, cards)
 
 
-def _moves(of: Layer, p: Plan, tiles: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Return bytes and additions of the three transforms: two operands and the result."""
-    planes, c, k, size = p.planes, of.c, of.k, of.size
-    image = (of.image + planes * tiles * c * size, tiles * c * p.into)
-    filters = (of.weights + planes * c * k * size, c * k * p.filters)
-    result = (of.result + planes * tiles * k * size, tiles * k * p.back)
-    return image, filters, result
+def _tiles(of: Layer, m: int) -> np.ndarray:
+    p = plan(of, m)
+    height, width, _, _ = of.made
+    return np.asarray(of.n * of.deep * np.ceil(height / p.tall) * np.ceil(width / p.wide))
+
+
+def moves(of: Layer, m: int) -> Moves:
+    """Return bytes and additions of the three transforms, of image, filters and result."""
+    p, tiles, c, k, size = plan(of, m), _tiles(of, m), of.c, of.k, of.size
+    return (
+        (of.image + p.planes * tiles * c * size, tiles * c * p.into),
+        (of.weights + p.planes * c * k * size, c * k * p.filters),
+        (of.result + p.planes * tiles * k * size, tiles * k * p.back),
+    )
 
 
 def fused(of: Layer, cards: Cards) -> Priced:
