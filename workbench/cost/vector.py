@@ -22,6 +22,7 @@ from workbench.operators.table import Kind
 
 SORT_PASSES = 8.0  # radix sort of 32-bit keys, 4 bits a pass (Merrill and Grimshaw 2011); 64-bit keys take twice as many
 HOST_EFFICIENCY = 0.8  # sustained share of a PCIe link's bandwidth for pinned memory
+CELLS = 1 << 14  # operators x cards worked on at once: their arrays stay in a processor's cache
 TENSORS = 36.0  # that one launch of a fused optimizer takes: PyTorch (BSD-3), MultiTensorApply.cuh, lists of four
 
 
@@ -74,6 +75,15 @@ def streams(of: Stream, cards: Cards, copies: Copies = COLD) -> Priced:
     Priced
     """
     out = empty(len(of.kind), len(cards.specs))
+    step = max(CELLS // max(len(cards.specs), 1), 1)
+    for begin in range(0, len(of.kind), step):
+        rows = slice(begin, begin + step)
+        part = Stream(*(array[rows] for array in vars(of).values()))
+        _price(part, cards, copies, Priced(out.seconds[rows], out.resource[rows], out.level[rows], out.detail[rows]))
+    return out
+
+
+def _price(of: Stream, cards: Cards, copies: Copies, out: Priced) -> None:
     elements = of.elements[:, None]
     copied = copies[0] * (of.read + of.written)[:, None]
     cold = missed(copied, cards) if np.isfinite(copies[0]) else np.ones(out.seconds.shape)
@@ -93,7 +103,6 @@ def streams(of: Stream, cards: Cards, copies: Copies = COLD) -> Priced:
     out.detail[..., 0], out.detail[..., 1] = launch, fill
     out.level[..., 1], out.level[..., 2] = shared_bytes, memory_bytes
     out.seconds[:] = launch + fill + joined(vector, shared, memory, trips)
-    return out
 
 
 def joined(*parts: np.ndarray) -> np.ndarray:
