@@ -105,6 +105,8 @@ def _attention(row: Listed, size: float) -> Work:
 
 def _map(row: Listed, size: float) -> Work:
     n, of = row.dims[0], row.word
+    if min(of.reads, of.writes) == 0.5:
+        size = max(size, 2.0)  # quantisation between 16 and 8 bits, whichever of the two the row names
     return formulas.elementwise(n, of.reads * n * size, of.writes * n * size, of.operations)
 
 
