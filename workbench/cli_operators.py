@@ -36,8 +36,9 @@ def _table_options(command: F) -> F:
 @click.option("--unroll", type=click.IntRange(min=1), help="With --tile: steps of K fetched together and issued back to back; default 1.")
 @click.option("--double-buffer", type=click.Choice(["on", "off"]), help="With --tile: off: a core loads, then computes; default on.")
 @click.option("--sparse", is_flag=True, help="Weights of matrix products are pruned: two zeros in every four along K, left out.")
-@click.option("--convolution", "algorithm", type=click.Choice(["cheapest", "implicit", "winograd"]), default="cheapest",
-              show_default=True, help="Algorithm of convolutions (Winograd where it applies).")  # fmt: skip
+@click.option("--convolution", "algorithm", default="cheapest", show_default=True,
+              type=click.Choice(["cheapest", "direct", "implicit", "winograd", "winograd2", "winograd4", "fft"]),
+              help="Algorithm of convolutions; what it cannot compute is a product.")  # fmt: skip
 @click.option("--copies", type=click.FloatRange(min=1), help="Working sets between two uses (1: operands stay on the chip); default: cold.")
 @click.option("--vendor", metavar="FILE", help="A vendor's operator times (CSV, Excel, Parquet); they take precedence.")
 @click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us.")
