@@ -11,7 +11,7 @@ from tests.cost.tables import table
 from workbench.cost.calibrate import accuracy, calibrate, fold, skill
 from workbench.cost.doubts import doubts, too_slow, why_not
 from workbench.cost.errors import groups_of
-from workbench.cost.fit import fit_scalars, hashes, regrets, sample
+from workbench.cost.fit import family_weights, fit_scalars, hashes, sample
 from workbench.cost.predictors import PLAIN, modelled, roofline
 from workbench.hardware.npu import load_npu
 from workbench.hardware.schema import ERROR_GROUPS
@@ -87,10 +87,9 @@ def test_many_rows_of_one_kind_do_not_outvote_another():
     assert np.median(np.abs(found.seconds[products] / late.measured_s[products] - 1)) < 0.05
 
 
-def test_families_count_alike_each_against_its_own_best():
+def test_families_count_alike_whatever_their_kinds():
     gemm, prefill, decode = (ERROR_GROUPS.index(name) for name in ("gemm", "attention_prefill", "attention_decode"))
-    weight = regrets({gemm: ((0, 0, 0), 0.1), prefill: ((0, 0, 0), 0.2), decode: ((0, 0, 0), 0.4)})
-    assert weight == {gemm: pytest.approx(10), prefill: pytest.approx(2.5), decode: pytest.approx(1.25)}
+    assert family_weights(np.array([gemm, prefill, prefill, decode])) == {gemm: 1.0, prefill: 0.5, decode: 0.5}
 
 
 def test_folds_and_samples_depend_on_operator_dtype_and_shape_alone():

@@ -1,16 +1,15 @@
 """Three scalars a card and dtype (compute share, memory share, launch), fitted on measured operators of all kinds together.
 
-First every kind of operator is fitted alone; the joint scalars are those that lose least against these, family by family
-(least mean regret: Savage, The Theory of Statistical Decision, JASA 1951), so that many rows of one kind, or kinds the model
-knows badly, do not outvote the rest. Rows are split by a hash of operator, dtype and shape, so that one shape never stands on
-both sides (design.md, section 7); what is said of a row's error comes from a fit without its fold. Many rows are thinned to a
-hashed sample a kind for the fit; all rows are scored.
+Every kind of operator has an error of its own size, and families of kinds count alike, however many rows they have (`lattice`):
+many rows of one kind, or kinds the model knows badly, do not outvote the rest. Rows are split by a hash of operator, dtype and
+shape, so that one shape never stands on both sides (design.md, section 7); what is said of a row's error comes from a fit
+without its fold. Many rows are thinned to a hashed sample a kind for the fit; all rows are scored.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -34,7 +33,7 @@ FELT = 0.1  # elasticity from which a row feels a scalar
 FEELING = 3  # rows that must feel a scalar for it to be determined
 FAMILY: Mapping[str, str] = MappingProxyType(
     {
-        "gemm": "products", "batched_gemm": "products", "rnn": "recurrent",
+        "gemm": "products", "batched_gemm": "products", "grouped_gemm": "products", "rnn": "recurrent",
         **{name: name.split("_")[0] for name in ERROR_GROUPS if name.startswith(("attention", "conv"))},
     }
 )  # fmt: skip
@@ -92,11 +91,9 @@ def fit_scalars(make: Make, table: OpTable, own: np.ndarray, *, folds: int = FOL
     """
     group, hashed = groups_of(table), hashes(table)
     few = sample(group, hashed, COARSE)
-    alone = fit_alone(make, take(table, few), own)
-    weight = regrets(alone)
+    weight = family_weights(group)
     first = Lattice(make(take(table, few)), table.measured_s[few], group[few], weight)
-    starts = [point for point, _ in alone.values()]
-    start = best_start(first, np.ones(len(few), dtype=bool), own, starts)
+    start = best_start(first, np.ones(len(few), dtype=bool), own)
     rows = sample(group, hashed, most)
     lattice = Lattice(make(take(table, rows)), table.measured_s[rows], group[rows], weight)
     every = np.ones(len(rows), dtype=bool)
@@ -113,22 +110,10 @@ def fit_scalars(make: Make, table: OpTable, own: np.ndarray, *, folds: int = FOL
     return Fit(scalars[0], determined, _limits(best, determined), len(rows), seconds[:, 0], left_out)
 
 
-def fit_alone(make: Make, table: OpTable, own: np.ndarray, steps: Sequence[int] = STEPS[:4]) -> dict[int, tuple[Point, float]]:
-    """Fit every kind of a table alone; return the best lattice point and its loss by group code."""
-    group = groups_of(table)
-    found = {}
-    for code in np.unique(group):
-        rows = take(table, group == code)
-        every = np.ones(len(rows), dtype=bool)
-        lattice = Lattice(make(rows), rows.measured_s, np.zeros(len(rows), dtype=np.int64))
-        found[int(code)] = lattice.search(best_start(lattice, every, own), every, steps)
-    return found
-
-
-def regrets(alone: Mapping[int, tuple[Point, float]]) -> dict[int, float]:
-    """Return the weight of every group's loss: families count alike, groups of one family too, each against its own best fit."""
-    family = {code: FAMILY.get(ERROR_GROUPS[code], "streams") for code in alone}
-    return {code: 1.0 / (loss * sum(other == family[code] for other in family.values())) for code, (_, loss) in alone.items()}
+def family_weights(group: np.ndarray) -> dict[int, float]:
+    """Return the weight of every group code that occurs: families count alike, and the groups of one family."""
+    family = {int(code): FAMILY.get(ERROR_GROUPS[code], "streams") for code in np.unique(group)}
+    return {code: 1.0 / sum(other == name for other in family.values()) for code, name in family.items()}
 
 
 def _determined(lattice: Lattice, best: Point) -> tuple[bool, bool, bool]:

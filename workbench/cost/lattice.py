@@ -2,7 +2,8 @@
 
 Method: pattern search after Hooke and Jeeves, "Direct Search" Solution of Numerical and Statistical Problems (JACM 1961); the
 model has kinks (a tile changes), so no gradient is asked for. The loss of a row is between |log error| and |relative error|,
-so that over- and underestimates weigh alike; a group of rows (a kind of operator) weighs by the mean of its rows.
+so that over- and underestimates weigh alike. A group of rows (a kind of operator) counts by the logarithm of its mean loss:
+the likelihood of Laplace errors whose scale is the group's own and unknown, so that groups the model knows well decide.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Lattice:
     group : ndarray of int, shape (U,)
         Kind of operator of every row.
     weight : mapping of int to float, optional
-        Weight of the mean loss of each group; 1 where it is not given.
+        Weight of each group; 1 where it is not given.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Lattice:
         return [self.known[point] for point in points]
 
     def losses(self, points: Sequence[Point], rows: np.ndarray) -> np.ndarray:
-        """Return the weighted mean loss at some points, of the rows of a mask [U]."""
+        """Return the loss at some points, of the rows of a mask [U]."""
         return np.array([self._loss(miss, rows) for miss in self.misses(points)])
 
     def _loss(self, miss: np.ndarray, rows: np.ndarray) -> float:
@@ -83,7 +84,7 @@ class Lattice:
         for group, share in self.groups:
             own = group & rows
             if own.any():
-                total += share * (FLOOR + float(weight[own].mean()))
+                total += share * float(np.log(FLOOR + weight[own].mean()))
         return total
 
     def search(self, start: Point, rows: np.ndarray, steps: Sequence[int] = STEPS) -> tuple[Point, float]:
@@ -114,9 +115,9 @@ class Lattice:
         return best, value
 
 
-def best_start(lattice: Lattice, rows: np.ndarray, own: np.ndarray, more: Sequence[Point] = ()) -> Point:
-    """Return the best of three searches with coarse steps, from the best of `STARTS`, what the card states [3] and ``more``."""
-    points = list(dict.fromkeys([point_of(own), *more, *map(point_of, STARTS)]))
+def best_start(lattice: Lattice, rows: np.ndarray, own: np.ndarray) -> Point:
+    """Return the best of three searches with coarse steps, from the best of `STARTS` and what the card states [3]."""
+    points = list(dict.fromkeys([point_of(own), *map(point_of, STARTS)]))
     order = np.argsort(lattice.losses(points, rows), kind="stable")[:3]
     found = [lattice.search(points[at], rows, STEPS[:3]) for at in order]
     return min(found, key=lambda pair: pair[1])[0]
