@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from workbench.errors import InvalidSpec
 
@@ -34,7 +35,7 @@ _GROUPED_COMMA = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+(?:,\d*)?\Z")
 
 def missing(text: str) -> bool:
     """Whether a cell holds nothing: empty, N/A, a dash, an error of a spreadsheet."""
-    return text.strip().lower() in MISSING
+    return not text or text.strip().lower() in MISSING
 
 
 def decimal_mark(texts: Iterable[str]) -> str:
@@ -46,7 +47,11 @@ def decimal_mark(texts: Iterable[str]) -> str:
         Cells of columns that hold numbers (no shapes).
     """
     comma = point = either = False
-    for text in texts:
+    for text in set(texts):
+        if comma and point:
+            break
+        if "," not in text and (point or "." not in text):
+            continue
         plain = _plain(text)
         comma |= bool(_COMMA.match(plain))
         point |= bool(_POINT.match(plain))
@@ -100,6 +105,8 @@ def amount(text: str, where: str, mark: str = ".") -> tuple[float, str]:
     InvalidSpec
         No number, or one with two readings.
     """
+    if text.isascii() and text.isdecimal():
+        return float(text), ""
     found = _AMOUNT.match(_SPACES.sub("", text.strip()))
     if found and found.group(2):
         return number(found.group(1), where, mark), found.group(2)
@@ -114,7 +121,7 @@ def whole(text: str, where: str, most: int = MOST, mark: str = ".") -> int:
     InvalidSpec
         Not a whole number of 0 or more, or one beyond ``most``.
     """
-    plain = _SPACES.sub("", text.strip())
+    plain = text if text.isdecimal() else _SPACES.sub("", text.strip())
     if mark == "?":
         mark = "."
     value = float(plain.replace(".", "")) if mark == "," and _GROUPED_COMMA.match(plain) else number(plain, where, mark)
@@ -146,6 +153,11 @@ def shapes(text: str) -> list[Shape]:
     ``"1,128,768;768,3072"``, ``"[1x128x768]"``, ``"[[1, 128], [128, 64]]"``, ``"(1,128)(128,64)"``, ``"1*128 @ 128*64"`` and
     ``"bf16[1,128]{1,0}"`` are understood.
     """
+    return list(_shapes(text))
+
+
+@lru_cache(4096)
+def _shapes(text: str) -> tuple[Shape, ...]:
     plain = _TYPE.sub("", _LAYOUT.sub("]", text.strip().strip("\"'").strip()))
     inner = _BRACKETS.findall(plain)
     if not inner:
@@ -154,7 +166,7 @@ def shapes(text: str) -> list[Shape]:
             inner = plain.split(",")
     elif len(inner) == 1 and ";" in inner[0]:
         inner = inner[0].split(";")
-    return [_shape(part) for part in inner]
+    return tuple(_shape(part) for part in inner)
 
 
 def _shape(text: str) -> Shape:

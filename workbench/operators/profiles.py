@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.operators.cells import missing
 from workbench.operators.sheet import Sheet
 
 NEEDED = ("type", "duration(us)", "input shapes", "output shapes", "input data types")
@@ -26,7 +27,8 @@ def from_profile(sheet: Sheet) -> Sheet:
         return sheet
     names = _names(sheet)
     keep = [at for at, name in enumerate(names) if name in COLUMNS and names.index(name) == at]
-    rows = tuple(tuple(_plain(row[at], names[at]) for at in keep) for row in sheet.rows)
+    dtype = names.index("input data types")
+    rows = tuple(tuple(_plain(row[at], names[at], row[dtype]) for at in keep) for row in sheet.rows)
     return replace(sheet, header=tuple(COLUMNS[names[at]] for at in keep), rows=rows)
 
 
@@ -34,5 +36,9 @@ def _names(sheet: Sheet) -> list[str]:
     return [_OP_SUMMARY.get(name.lower(), name.lower()) for name in sheet.header]
 
 
-def _plain(cell: str, name: str) -> str:
-    return cell.strip('"') if name.endswith("shapes") else cell
+def _plain(cell: str, name: str, dtype: str) -> str:
+    """Take the quotes off a shape; tensors of a known type without extents (``""``, ``";"``) are scalars: one element."""
+    if not name.endswith("shapes"):
+        return cell
+    text = cell.strip('"')
+    return "1" if cell and not text.strip("; ") and not missing(dtype) else text
