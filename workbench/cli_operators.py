@@ -42,12 +42,13 @@ def _table_options(command: F) -> F:
 @click.option("--copies", type=click.FloatRange(min=1), help="Working sets between two uses (1: operands stay on the chip); default: cold.")
 @click.option("--vendor", metavar="FILE", help="A vendor's operator times (CSV, Excel, Parquet); they take precedence.")
 @click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us.")
+@click.option("--vendor-contract", multiple=True, metavar="KEY=ANSWER,...", help="What its times mean: launch=no,clock=1.41 GHz.")
 @click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: memory.hbm.bandwidth="3.2 TB/s".')
 @click.option("--top", default=20, show_default=True, help="Rows of the table.")
 def estimate(
     file: str, npu: str, columns: tuple[str, ...], where: tuple[str, ...], dtype: str | None, as_json: bool, out: str | None,
     tile: str | None, unroll: int | None, double_buffer: str | None, sparse: bool, algorithm: str, copies: float | None, vendor: str | None,
-    vendor_columns: tuple[str, ...], settings: tuple[str, ...], top: int,
+    vendor_columns: tuple[str, ...], vendor_contract: tuple[str, ...], settings: tuple[str, ...], top: int,
 ) -> None:  # fmt: skip
     """Price the operators of a file on a card: seconds, what bounds them, cycle stack, bytes, evidence."""
     from workbench.cost.choices import COLD
@@ -69,7 +70,8 @@ def estimate(
     changes = {path.removeprefix("npu."): value for path, value in map(parse_setting, settings)}
     spec = spec.with_(changes) if changes else spec
     operators = read_operators(file, columns=pairs(columns, "--columns"), where=pairs(where, "--where"), dtype=dtype)
-    times = read_vendor(vendor, pairs(vendor_columns, "--vendor-columns")) if vendor else None
+    contract = pairs(vendor_contract, "--vendor-contract")
+    times = read_vendor(vendor, pairs(vendor_columns, "--vendor-columns"), contract) if vendor else None
     warm = COLD if copies is None else (copies, copies)
     document = price_operators(operators, spec, tile=fixed, algorithm=algorithm, copies=warm, sparse=sparse, vendor=times)
     if out:
