@@ -161,6 +161,14 @@ def test_a_stated_layout_is_converted_where_the_matrix_unit_wants_another():
     assert seconds([square(64, layout="NCHW")], P100, dtype="fp32") == seconds([square(64, layout="NHWC")], P100, dtype="fp32")
 
 
+def test_images_that_lie_in_the_blocks_of_a_cube_are_not_converted():
+    """TransData around a convolution is for NCHW and NHWC; what a graph compiler keeps in NC1HWC0 passes as it is."""
+    unstated, nchw, blocks = (seconds([square(64, layout=name)], "ascend-910a")[0] for name in ("", "NCHW", "NC1HWC0"))
+    assert unstated == nchw
+    image = 16 * 64 * 56 * 56 * 2
+    assert unstated - blocks > 2 * 2 * image / load_npu("ascend-910a").bandwidth("hbm")
+
+
 def test_packed_channels_are_stored_and_multiplied_with_their_padding():
     """3 channels in NC/32HW32 are 32, in NC1HWC0 of fp16 16: that much image is read, as much as of a layer that has them."""
     for layout, block in (("NC/32HW32", 32), ("NC1HWC0", 16), ("NCHW4", 4), ("NHWC", 3)):

@@ -14,6 +14,7 @@ from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced
 from workbench.cost.pack import Cards
 from workbench.operators.formulas import output_extent
+from workbench.operators.layouts import Layout
 from workbench.operators.table import COLLECTIVES, DIMS, Dtype, Kind, OpTable
 
 PRODUCTS = (Kind.GEMM, Kind.BATCHED_GEMM)
@@ -86,7 +87,7 @@ def _tensors(table: OpTable, rows: np.ndarray, block: np.ndarray) -> list[tuple[
     deep, one = np.maximum(d["depth"], 1.0), np.ones((len(rows), 2)) * (1.0, block[2])
     images = ((d["n"] * d["h"] * d["w"] * deep, d["c"]), (d["n"] * p * q * np.maximum(d["depth"] - d["t"] + 1.0, 1.0), d["k"]))
     weights = (d["k"] * d["r"] * d["s"] * np.maximum(d["t"], 1.0), d["c"] / np.maximum(d["groups"], 1.0))
-    layers = np.isin(kind, CONVOLUTIONS)
+    layers = np.isin(kind, CONVOLUTIONS) & (d["layout"] != Layout.NC1HWC0)  # stated so, images are in blocks already
     for places, channels, where in ((*images[0], layers), (*images[1], layers), (*weights, np.isin(kind, WEIGHT_GRADIENTS))):
         found.append((np.where(where, places * channels, 0.0), fractal_elements(np.ones(len(rows)), places, channels, one)))
     return found
