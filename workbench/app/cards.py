@@ -32,23 +32,26 @@ def headline(prediction: Prediction, dark: bool) -> str:
     interval = f"80 %: {quantity(low, 's')} to {quantity(high, 's')}" if high > low else "no spread"
     numbers = [
         ("Measured step", quantity(prediction.measured_step_s, "s"), f"median of {steps} · {source}"),
-        ("Predicted step", quantity(prediction.step_time_s, "s"), interval),
+        ("Predicted step", quantity(prediction.step_time_s, "s"), interval + _energy(prediction)),
         ("Speed-up", ratio(prediction.measured_step_s, prediction.step_time_s), f"{word} on {card}" if npu is not None else card),
     ]
     if overlaps(prediction.measured_step_s, prediction.measured_period_s) or overlaps(prediction.step_time_s, prediction.period_s):
         before, after = prediction.measured_period_s, prediction.period_s
         numbers.append(("Steps overlap: one every", quantity(after, "s"), f"{quantity(before, 's')} measured · {ratio(before, after)}"))
-    joules, watts = float(prediction.energy.joules[0]), float(prediction.energy.watts[0])
-    if math.isfinite(joules):
-        numbers.append(
-            ("Energy a step", quantity(joules, "J"), f"{quantity(watts, 'W')} mean{' · estimated' if prediction.energy.why[0] else ''}")
-        )
     cells = "".join(
         f'<div class="c n"><div class="k">{word}</div><div class="v" data-value="{word}">{escape(value)}</div>'
-        f'<div class="s">{escape(sub)}</div></div>'
+        f'{"".join(f"""<div class="s">{escape(line)}</div>""" for line in sub.splitlines())}</div>'
         for word, value, sub in numbers
     )
     return f'<div class="h">{cells}{_where(prediction, dark)}{_evidence(prediction, dark)}</div>'
+
+
+def _energy(prediction: Prediction) -> str:
+    """Return energy and mean power of a step as a line of its own, where the card's energies are known."""
+    joules, watts = float(prediction.energy.joules[0]), float(prediction.energy.watts[0])
+    if not math.isfinite(joules):
+        return ""
+    return f"\n{quantity(joules, 'J', 3)} at {quantity(watts, 'W', 3)} mean{', estimated' if prediction.energy.why[0] else ''}"
 
 
 def _where(prediction: Prediction, dark: bool) -> str:
