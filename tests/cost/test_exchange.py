@@ -75,3 +75,15 @@ def test_decode_hands_over_little():
     times = [attention(card, dims=dims, pairs=pairs)[1].seconds[0, 0] for card in (bare, spec)]
     assert times[0] <= times[1] < 1.1 * times[0]
     assert np.isfinite(times).all()
+
+
+def test_narrow_weights_are_widened_by_the_vector_cores():
+    """4096 x 4096 weights of 8 bits in a decode step: 32 MiB of fp16 written to and read from L2, where a shared buffer needs none."""
+    spec = load_npu("ascend-910b2")
+    bare = replace(spec, vector=replace(spec.vector, exchange=None))
+    ops = table([(Kind.GEMM, Dtype.INT8_WO, (1, 16, 4096, 4096)), (Kind.GEMM, Dtype.FP16, (1, 16, 4096, 4096))])
+    found, plain = estimate(ops, [spec]), estimate(ops, [bare])
+    assert found.level_bytes[0, 0, 1] - plain.level_bytes[0, 0, 1] == pytest.approx(2 * 2 * 4096 * 4096)
+    assert found.seconds[0, 0] >= 2 * 4096 * 4096 / (0.85 * spec.bandwidth("l2", True))
+    assert found.resource_s[0, 0, Bound.HANDOVER] > 0
+    assert found.resource_s[1, 0, Bound.HANDOVER] == 0
