@@ -34,6 +34,8 @@ def test_bytes_by_hand():
     assert found.seconds[0, 0] >= moved / (0.85 * spec.bandwidth("l2", True))
     assert found.resource_s[0, 0, Bound.HANDOVER] == pytest.approx(found.seconds[0, 0] - plain.seconds[0, 0])
     assert found.level_bytes[0, 0, 2] == plain.level_bytes[0, 0, 2]  # nothing of it leaves the chip
+    assert "handed over between the separate cores of ascend-910b2" in found.reasons[found.note_code[0]]
+    assert plain.note_code[0] == 0
 
 
 def test_backward_hands_over_gradients_too():

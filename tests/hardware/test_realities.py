@@ -67,5 +67,7 @@ def test_faults_are_named(old, new, said):
 
 
 def test_words_are_those_of_the_operator_table():
-    assert {name.upper() for name in FALLBACK_DTYPES} == set(Dtype.__members__) - {"UNKNOWN"}
+    assert {name.upper() for name in FALLBACK_DTYPES} >= {
+        name for name in Dtype.__members__ if name != "UNKNOWN" and not name.endswith("_WO")
+    }
     assert "sort" in ERROR_GROUPS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.cost import vector
+from workbench.cost import exchange, vector
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced
 from workbench.cost.pack import Cards
@@ -145,10 +145,17 @@ def describe(table: OpTable, cards: Cards, note_code: np.ndarray, reasons: list[
     """Say, in place, of operators which of these realities their times hold; earlier notes are kept in front."""
     back = falls_back(table, cards)
     converted = np.isin(table.kind, (*PRODUCTS, *CONVOLUTIONS)) & cards.side.converts.any() & ~back.all(axis=1)
-    names = sorted({spec.name for spec, converts in zip(cards.specs, cards.side.converts, strict=True) if converts})
+    apart = np.isfinite(cards.side.exchange)
+    handed = np.isin(table.kind, exchange.ATTENTION) | (np.isin(table.kind, exchange.PRODUCTS) & np.isin(table.dtype, exchange.NARROW))
+    handed &= apart.any() & (table.flops > 0) & ~back.all(axis=1)
+    names, separate = (
+        ", ".join(sorted({spec.name for spec, yes in zip(cards.specs, which, strict=True) if yes})[:3])
+        for which in (cards.side.converts, apart)
+    )
     for rows, text in (
         (back.any(axis=1), f"runs on the control processors of {_named(cards, back)}"),
-        (converted, f"with conversion of inputs and results to the blocks of {', '.join(names[:3])}"),
+        (converted, f"with conversion of inputs and results to the blocks of {names}"),
+        (handed, f"with tiles handed over between the separate cores of {separate}"),
     ):
         for code in np.unique(note_code[rows]):
             here = rows & (note_code == code)
