@@ -23,9 +23,7 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
     rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "nothing"
     yield Text(f"{document.file} on {document.npu}: {seconds(document.total_s)} in {len(document.operators)} rows; rests on {rests}")
     if document.energy_j is not None:
-        rate = units.format(document.flops_per_joule or 0.0, "FLOP", 3)
-        mean, energy = units.format(document.power_w or 0.0, "W", 3), units.format(document.energy_j, "J", 3)
-        yield Text(f"energy {energy}, mean power {mean}, {rate} a joule")
+        yield _energy(document.energy_j, document.power_w or 0.0, document.flops_per_joule or 0.0)
     if document.buffers:
         table = _table(f"tile {document.tile}", "dtype", "buffer", "holds", "used", "of", "full", "copies")
         for held in document.buffers:
@@ -71,6 +69,11 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
         yield table
         yield Text("roof: MAPE of rooflines; the fitted one has three scalars from these very rows, five-fold by shape", style="dim")
     yield from notes_text(document.notes)
+
+
+def _energy(joules: float, watts: float, rate: float) -> Text:
+    energy, mean, work = (units.format(value, unit, 3) for value, unit in ((joules, "J"), (watts, "W"), (rate, "FLOP")))
+    return Text(f"energy {energy}, mean power {mean}, {work} a joule")
 
 
 def calibration_text(document: CalibrationDocument) -> Iterator[RenderableType]:
