@@ -25,7 +25,7 @@ first layers on V100, fp16, to a fifth, where 32 bytes miss by half); C0 of an A
 BLOCKS: Mapping[str, Mapping[int, Block]] = MappingProxyType(
     {
         FORWARD: MappingProxyType({VECTOR: (128.0, 32.0, False), DOT: (64.0, 64.0, False)}),
-        DATA: MappingProxyType({VECTOR: (128.0, 32.0, False), DOT: (64.0, 64.0, False)}),
+        DATA: MappingProxyType({VECTOR: (128.0, 16.0, False), DOT: (64.0, 64.0, False)}),
         WEIGHT: MappingProxyType({VECTOR: (128.0, 32.0, True), DOT: (128.0, 64.0, True)}),
     }
 )
@@ -35,6 +35,9 @@ split, that over positions is. Chosen on NeuSight and DeepBench (V100, P100, T4)
 GATHERED = 1.5
 """Time of the multiply-adds of a weight gradient on the vector unit: both its operands are gathered position by position, and their
 addresses take half as many instructions again; chosen on DeepBench's fp32 rows (V100, P100), fitting half."""
+STRIDED = 1.5
+"""Products of the gradient of a strided layer over those of its forward pass: one axis is taken apart by remainders, along the other
+tiles hold positions that some taps miss (1 if both were, the stride if only one); chosen on DeepBench (V100, P100), fitting half."""
 
 
 def implicit(of: Layer, cards: Cards, copies: Copies) -> Priced:
@@ -96,7 +99,7 @@ def _shape(of: Layer, c: np.ndarray, k: np.ndarray) -> np.ndarray:
         strided = of.stride_h * of.stride_w > 1.0
         parts = np.minimum(of.r, of.stride_h) * np.minimum(of.s, of.stride_w)
         rows = np.where(strided, of.outputs, of.n * of.h * of.w * of.depth)
-        shape = (of.groups * parts, rows, of.c, k * of.taps / parts)
+        shape = (of.groups * parts, rows, of.c, k * of.taps / parts * np.where(strided, STRIDED, 1.0))
     else:
         sides, turn = (c * of.taps, of.k), _turned(of)
         shape = (of.groups, np.where(turn, *sides[::-1]), np.where(turn, *sides), of.outputs)
