@@ -49,10 +49,10 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
         name.append(f"\n{stack_text(row.stack)}" if row.stack else "", style="cyan")
         name.append(f"\n{row.note}" if row.note else "", style="italic")
         interval = f"{seconds(row.low_s)}\n{seconds(row.high_s)}" if row.seconds is not None else ""
-        moved = units.format(row.bytes["memory"], "B", 3) if row.bytes else "-"
+        outer = units.format(row.bytes["memory"], "B", 3) if row.bytes else "-"
         error = f"\n{100 * row.error:+.1f} %" if row.error is not None else ""
         bound = f"{row.bound}\n> {row.next_bound}" if row.next_bound else row.bound or row.evidence or "-"
-        table.add_row(str(row.line), name, seconds(row.seconds) + error, interval, moved, bound, f"{row.margin:.2f}" if row.margin else "-")
+        table.add_row(str(row.line), name, seconds(row.seconds) + error, interval, outer, bound, f"{row.margin:.2f}" if row.margin else "-")
     yield table
     yield Text("x: time of the bounding resource over that of the next; % below a time: against the measurement", style="dim")
     if document.left_out is not None:
