@@ -145,17 +145,13 @@ def describe(table: OpTable, cards: Cards, note_code: np.ndarray, reasons: list[
     """Say, in place, of operators which of these realities their times hold; earlier notes are kept in front."""
     back = falls_back(table, cards)
     converted = np.isin(table.kind, (*PRODUCTS, *CONVOLUTIONS)) & cards.side.converts.any() & ~back.all(axis=1)
-    apart = np.isfinite(cards.side.exchange)
+    apart: np.ndarray = np.isfinite(cards.side.exchange)
     handed = np.isin(table.kind, exchange.ATTENTION) | (np.isin(table.kind, exchange.PRODUCTS) & np.isin(table.dtype, exchange.NARROW))
     handed &= apart.any() & (table.flops > 0) & ~back.all(axis=1)
-    names, separate = (
-        ", ".join(sorted({spec.name for spec, yes in zip(cards.specs, which, strict=True) if yes})[:3])
-        for which in (cards.side.converts, apart)
-    )
     for rows, text in (
-        (back.any(axis=1), f"runs on the control processors of {_named(cards, back)}"),
-        (converted, f"with conversion of inputs and results to the blocks of {names}"),
-        (handed, f"with tiles handed over between the separate cores of {separate}"),
+        (back.any(axis=1), f"runs on the control processors of {_named(cards, np.asarray(back.any(axis=0)))}"),
+        (converted, f"with conversion of inputs and results to the blocks of {_named(cards, cards.side.converts)}"),
+        (handed, f"with tiles handed over between the separate cores of {_named(cards, apart)}"),
     ):
         for code in np.unique(note_code[rows]):
             here = rows & (note_code == code)
@@ -163,6 +159,6 @@ def describe(table: OpTable, cards: Cards, note_code: np.ndarray, reasons: list[
             reasons.append(f"{reasons[code]}; {text}" if reasons[code] else text)
 
 
-def _named(cards: Cards, back: np.ndarray) -> str:
-    names = sorted({spec.name for spec, any_ in zip(cards.specs, back.any(axis=0), strict=True) if any_})
+def _named(cards: Cards, which: np.ndarray) -> str:
+    names = sorted({spec.name for spec, yes in zip(cards.specs, which.tolist(), strict=True) if yes})
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -53,7 +53,13 @@ class Stream:
 
 
 def maps(elements: np.ndarray, flops: np.ndarray, read: np.ndarray, written: np.ndarray, column: np.ndarray) -> Stream:
-    """Return operators that map elements, or windows of them, by plain arithmetic (pooling, depthwise convolution); see `Stream`."""
+    """Return operators that map elements, or windows of them, by plain arithmetic (pooling, depthwise convolution).
+
+    Parameters
+    ----------
+    elements, flops, read, written, column : ndarray, shape (U,)
+        As in `Stream`.
+    """
     none, kind = np.zeros(len(elements)), np.full(len(elements), Kind.ELEMENTWISE)
     return Stream(kind, elements, elements, none, none + 4.0, flops, none, none, read, written, column, none > 0, none + 1.0)
 
