@@ -56,10 +56,8 @@ def test_a_slider_move(operators, capsys):
 def test_a_thousand_cards(operators, capsys):
     spec = load_npu("npu-x")
     axes = {"memory.hbm.bandwidth": workbench.linspace("1 TB/s", "6 TB/s", 10), "cores": list(range(16, 116))}
-    workbench.estimate(operators, spec)
-    begin = time.perf_counter()
     found = workbench.estimate(operators, spec, axes)
-    seconds = time.perf_counter() - begin
+    seconds = best_of(3, lambda: workbench.estimate(operators, spec, axes))
     with capsys.disabled():
         say(f"\n500 operators x 1000 cards: {seconds:.2f} s, {found['seconds'].size / seconds:,.0f} times a second")
     assert found["seconds"].notnull().all()
