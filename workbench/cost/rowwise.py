@@ -94,7 +94,8 @@ def rowwise(
     meet = np.where(simt & soft & ~held, MEETINGS * passes * side.near, 0.0)
     each = np.where(simt & (soft | norm), np.where(welford, NORM_WORK, PLAIN_WORK), 0.0)
     across = np.log2(np.where(simt, GROUP_LANES, np.maximum(lanes, 2.0))) * np.where(welford, NORM_STEP, PLAIN_STEP)
-    work = rows * (cols * each + np.where(held, 0.0, lanes * across))
+    padded = np.where(simt & soft & held, np.maximum(2.0 ** np.ceil(np.log2(cols)), GROUP_LANES), cols)  # registers hold a power of two
+    work = rows * (padded * each + np.where(held, 0.0, lanes * across))
     return Rows(passes, (passes - 1.0) * lost, np.maximum(in_work / at_once, 1.0) * (steps * trip + meet), work, 1.0 + odd)
 
 
