@@ -10,13 +10,14 @@ import numpy as np
 import yaml
 
 from tests.anchors.scored import Scored
-from workbench.cost.errors import COVER, Interval, quantiles
+from workbench.cost.errors import COVER, NARROW, Interval, quantiles
 from workbench.cost.fit import hashes, sample
 from workbench.cost.pack import DEFAULT_COMPUTE, DEFAULT_MEMORY
 from workbench.hardware.schema import ERROR_GROUPS
 from workbench.operators.rows import take
 
 DTYPES = ("bf16", "fp16", "fp32")
+NARROW_STATED = ("fp8", "int8", "int8_wo")
 HOST_LIKE = ("NeuSight", "DeepBench")  # their overhead is the harness's: taken as known
 FEWEST, MOST = 30, 300  # rows a card and kind; most, so that cards weigh alike
 POWERS = np.linspace(1.0, 3.0, 41)
@@ -43,12 +44,13 @@ def generals(found: Sequence[Scored]) -> list[General]:
     """Return the interval of every kind that two cards or more were measured on."""
     misses: dict[str, dict[str, list[np.ndarray]]] = {}
     for one in found:
-        if one.series.dtype not in DTYPES:
+        if one.series.dtype not in (*DTYPES, *NARROW_STATED):
             continue
+        ending = NARROW if one.series.dtype in NARROW_STATED else ""
         for kind, miss in _misses(one).items():
-            misses.setdefault(kind, {}).setdefault(one.series.spec.name.split("-")[0], []).append(miss)
+            misses.setdefault(kind + ending, {}).setdefault(one.series.spec.name.split("-")[0], []).append(miss)
     out = []
-    for kind in ERROR_GROUPS:
+    for kind in [*ERROR_GROUPS, *(f"{name}{NARROW}" for name in ERROR_GROUPS)]:
         of = {card: np.concatenate(parts) for card, parts in misses.get(kind, {}).items()}
         if len(of) > 1:
             power = float(POWERS[int(np.argmin([abs(np.mean(_inside(of, power)) - COVER) for power in POWERS]))])

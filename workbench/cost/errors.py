@@ -119,14 +119,16 @@ def intervals(table: OpTable, cards: Cards, column: np.ndarray) -> tuple[np.ndar
     names = [ERROR_GROUPS[code] if code >= 0 else "elementwise" for code in present]
     ends = np.empty((len(cards.specs), len(cards.dtypes), len(present), 2))
     for s, (spec, runs) in enumerate(zip(cards.specs, cards.runs_as, strict=True)):
-        general = [_general(name, spec.confidence) for name in names]
-        ends[s] = np.reshape(general, (-1, 2))
+        wide, narrow = ([_general(name, spec.confidence, bits) for name in names] for bits in ("", NARROW))
+        for d, dtype in enumerate(cards.dtypes):
+            ends[s, d] = np.reshape(narrow if dtype in NARROW_DTYPES else wide, (-1, 2))
         if spec.confidence != "invented" and spec.calibration:
             for d, dtype in enumerate(cards.dtypes):
                 found = fit_of(spec, runs[d] or dtype)
                 if found is not None:
                     own = [_fitted(found, name) or other for name, other in zip(names, general, strict=True)]
                     ends[s, d] = np.reshape(own, (-1, 2))
+                    general = narrow if dtype in NARROW_DTYPES else wide
     factors = 1.0 + ends[:, column, place]
     return factors[..., 0].T, factors[..., 1].T
 
@@ -157,10 +159,10 @@ def unfitted() -> Mapping[str, Interval]:
 
 
 @cache
-def _general(group: str, confidence: str) -> Interval:
+def _general(group: str, confidence: str, bits: str = "") -> Interval:
     known, found = unfitted(), group
     while found not in known:
         found = BORROWS[found]
-    low, high = known[found]
+    low, high = known.get(group + bits, known[found])
     power = WIDER[confidence]
     return (1.0 + low) ** power - 1.0, (1.0 + high) ** power - 1.0
