@@ -61,7 +61,7 @@ class Contract:
             text = f"answers that could not be understood: {'; '.join(self.unclear)}"
             out.append(Note("vendor-contract-unclear", where, len(self.unclear), text, "state them with --vendor-contract"))
         if self.launch is False:
-            text = "stated without launch: the card's launch overhead is added to each"
+            text = "stated without launch: where a card is priced, its launch overhead is added to each"
             out.append(Note("vendor-without-launch", where, 1, text, "say launch=yes if it is included after all"))
         if self.open:
             text = f"not stated: {'; '.join(CONTRACT[key] for key in self.open)}"
