@@ -177,8 +177,8 @@ def test_appending_to_a_cache_costs_a_kernel_and_pages_an_index():
 
 
 def test_warm_operands_do_not_come_from_outside():
-    row = dims(8, 8, 8, 1, 1024, 128)  # 34 MB of keys and values; 40 MiB x 0.8 x 0.8 do not hold them, half of them fit
-    half = dims(4, 8, 8, 1, 1024, 128)
+    """A100's 40 MiB are two parts that each keep what their cores read: 17 MB of keys and values stay partly, 4 MB wholly."""
+    row, half = dims(4, 8, 8, 1, 1024, 128), dims(1, 8, 8, 1, 1024, 128)
     cold, mixed, warm = priced([row, half], A100)[0], priced([row], A100, copies=(1.0, 1.0))[0], priced([half], A100, copies=(1.0, 1.0))[0]
     assert warm.level[0, 0, 2] == 0.0
     assert 0.0 < mixed.level[0, 0, 2] < cold.level[0, 0, 2]

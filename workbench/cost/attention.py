@@ -15,6 +15,7 @@ from workbench.cost.choices import COLD, Copies
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced, empty
 from workbench.cost.pack import Cards
+from workbench.cost.pack_matrix import levels
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.attention import TOP_LEFT, pairs, seen
 
@@ -147,6 +148,8 @@ def card_columns(cards: Cards) -> np.ndarray:
     for s, spec in enumerate(cards.specs):
         out[s, :, k.SUMS], out[s, :, k.SCORES] = _sums(spec)
         out[s, :, k.ASYNC] = asynchronous(spec)
+        shared = levels(spec)[1]
+        out[s, :, k.SHARED] /= spec.memory[shared].replicas if shared else 1.0
     return out
 
 

@@ -59,6 +59,7 @@ class MemoryLevel:
     per_clock: bool = False
     cores: int | None = None
     energy: float | None = None
+    replicas: int = 1
 
 
 @dataclass(frozen=True)

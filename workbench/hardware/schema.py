@@ -13,7 +13,7 @@ SCOPES = ("core", "cluster", "chip")
 ERROR_GROUPS = (
     "gemm", "batched_gemm", "conv_forward", "conv_backward_data", "conv_backward_weight", "conv_backward", "attention_prefill",
     "attention_decode", "attention_backward", "elementwise", "reduction", "softmax", "norm", "embedding", "pooling", "copy", "set",
-    "optimizer", "rnn", "sort",
+    "optimizer", "rnn", "sort", "grouped_gemm",
 )  # fmt: skip
 """Kinds of operators whose error is stated apart: those of the operator table, attention divided by how many queries there are."""
 FALLBACK_DTYPES = (*DTYPES, "int64", "uint8", "bool", "complex64")
@@ -162,6 +162,7 @@ LEVEL: Mapping[str, Entry] = {
     "type": Entry("choice", "scratchpad", label="type", choices=("scratchpad", "cache")),
     "double_buffer": Entry("bool", True, label="double buffer", help="Half the level is filled while the other half is used."),
     "multicast": Entry("float", 1.0, "", "multicast", "Cores served by one read of this level.", 1, 64),
+    "replicas": _count("replicas", "Parts of a cache that each keep what their own cores read: so many copies of shared data.", 1, 8, 1),
     "cores": Entry("int", None, "", "cores a cluster", "Cores that share one instance of a level of a cluster (a die's L2).", 1, 512),
     "energy": _quantity("J/B", "energy", "Of a byte that this level gives or takes, the way to its user included.", 1e-13, 1e-9),
 }
