@@ -140,6 +140,20 @@ def test_the_gradient_of_a_strided_layer_has_no_more_products_than_zeros_along_o
     assert 1.0 <= data / forward <= stride
 
 
+def test_few_channels_of_a_gradient_are_scattered():
+    """3 channels would fill 3 of 16 columns of a tile; a product that writes its 7 x 7 windows wastes none, and they pass the memory."""
+    first = square(3, 64, op="conv_bwd_data", H=224, W=224, R=7, S=7, pad_h=3, pad_w=3, stride_h=2, stride_w=2)
+    implicit, direct = (seconds([first], P100, name, "fp32")[0] for name in ("implicit", "direct"))
+    assert direct < implicit
+    of, cards = read(first), pack([P100], ["fp32"])
+    windows_bytes, image = 16 * 112 * 112 * 3 * 49 * 4, 16 * 3 * 224 * 224 * 4
+    assert windows.windows_of(of)[0][0][0] == windows_bytes + image
+    assert windows.scattered(of, cards).level[0, 0, 2] >= 2 * windows_bytes + image
+    assert seconds([square(256, op="conv_bwd_data")], P100, "direct", "fp32") == seconds(
+        [square(256, op="conv_bwd_data")], P100, "implicit", "fp32"
+    )
+
+
 def test_a_depthwise_layer_does_not_need_the_cube():
     """One multiply-add an element and tap: a cube four times as wide changes nothing where the vector unit does it."""
     npu = load_npu("npu-x")

@@ -36,7 +36,8 @@ from workbench.operators.table import Kind
 
 IMPLICIT, DIRECT, WINOGRAD, WINOGRAD2, WINOGRAD4, FFT = "implicit", "direct", "winograd", "winograd2", "winograd4", "fft"
 ALGORITHMS = (CHEAPEST, DIRECT, IMPLICIT, WINOGRAD, WINOGRAD2, WINOGRAD4, FFT)
-"""``direct``: no transform, implicit GEMM or, where groups are many, the vector unit; ``winograd``: the better of F(2, r) and F(4, r)."""
+"""``direct``: no transform: implicit GEMM, the vector unit where groups are many, or (gradient of data) a product whose windows are
+added up; ``winograd``: the better of F(2, r) and F(4, r)."""
 PASSES = {
     Kind.CONV_FORWARD: (FORWARD,),
     Kind.CONV_BACKWARD_DATA: (DATA,),
@@ -92,6 +93,11 @@ def convolution(
     out = windows.implicit(of, cards, copies)
     if algorithm in (CHEAPEST, DIRECT) and (of.groups > 1.0).any():
         out = cheaper(out, windows.direct(of, cards, copies), of.groups > 1.0)
+    if algorithm in (CHEAPEST, DIRECT) and which == DATA:
+        least = least_seconds(of, cards, 1.0, windows.windows_of(of))
+        rows = np.flatnonzero(((of.taps > 1.0)[:, None] & (least < out.seconds)).any(axis=1))
+        if len(rows):
+            _keep(out, windows.scattered(of.take(rows), cards), rows, np.zeros(out.seconds.shape, dtype=bool))
     if algorithm not in (DIRECT, IMPLICIT):
         fixed = np.full(out.seconds.shape, algorithm != CHEAPEST)
         for able, least, price in _transforms(of, cards, algorithm):

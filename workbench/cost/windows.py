@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.cost import kernels, vector
 from workbench.cost.choices import Copies
-from workbench.cost.layers import ARRAY, DATA, DOT, FORWARD, VECTOR, WEIGHT, Block, Layer, blocked
+from workbench.cost.layers import ARRAY, DATA, DOT, FORWARD, VECTOR, WEIGHT, Block, Layer, Moves, around, blocked
 from workbench.cost.matrix import Priced
 from workbench.cost.pack import Cards
 
@@ -104,6 +104,35 @@ def _shape(of: Layer, c: np.ndarray, k: np.ndarray) -> np.ndarray:
         sides, turn = (c * of.taps, of.k), _turned(of)
         shape = (of.groups, np.where(turn, *sides[::-1]), np.where(turn, *sides), of.outputs)
     return np.stack(shape, axis=1)
+
+
+def windows_of(of: Layer) -> Moves:
+    """Return bytes and additions of adding windows into an image: every value of every window is read, the image written (col2im)."""
+    values = of.outputs * of.c * of.taps * of.groups
+    return ((values * of.size + of.image, values),)
+
+
+def scattered(of: Layer, cards: Cards) -> Priced:
+    """Price the gradient of data as a product that writes whole windows, and a kernel that adds them into the image.
+
+    Nothing is wasted on few channels or on positions a stride leaves out, but windows pass the memory (Jia et al., Caffe,
+    arXiv 1408.5093: col2im).
+
+    Parameters
+    ----------
+    of : Layer
+        U layers, gradients of data.
+    cards : Cards
+        S cards.
+
+    Returns
+    -------
+    Priced
+    """
+    shape = np.stack((of.groups, of.outputs, of.c * of.taps, of.k), axis=1)
+    operand = np.repeat(of.size[:, None], 3, axis=1)
+    product = blocked(dict.fromkeys((VECTOR, DOT, ARRAY), shape), operand, of, cards, BLOCKS[DATA])
+    return around(product, windows_of(of), of, cards)
 
 
 def direct(of: Layer, cards: Cards, copies: Copies) -> Priced:
