@@ -66,6 +66,8 @@ def test_what_falls_back_is_priced_by_hand():
     assert found.bound[1, 0] == Bound.LAUNCH
     assert found.seconds[2, 0] < 20e-6  # fp16 keys are sorted by the cores
     assert found.evidence[0] == Evidence.MODEL
+    assert found.high_s[0, 0] >= 3 * found.seconds[0, 0] >= 9 * found.low_s[0, 0] * (1 - 1e-12)  # assumed numbers, a wide interval
+    assert found.high_s[2, 0] < 2.9 * found.seconds[2, 0]
     assert "control processors of ascend-910b2" in found.reasons[found.note_code[0]]
     assert found.note_code[2] == 0
     shown = stack(ops, spec).share

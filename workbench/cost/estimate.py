@@ -67,7 +67,7 @@ def estimate(
     collective = table.among(COLLECTIVES)
     modelled = np.isfinite(priced.seconds).all(axis=1) & ~collective
     priced.seconds[~modelled] = np.nan
-    least, most = intervals(table, cards, column)
+    least, most = realities.widened(*intervals(table, cards, column), table, cards)
     seconds, low, high = priced.seconds.copy(), priced.seconds * least, priced.seconds * most
     evidence = np.where(modelled, Evidence.MODEL, Evidence.SCALED).astype(np.int8)
     note_code, reasons = _substitutions(table, cards, column)

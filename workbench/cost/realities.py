@@ -17,6 +17,7 @@ from workbench.operators.formulas import output_extent
 from workbench.operators.layouts import Layout
 from workbench.operators.table import COLLECTIVES, DIMS, Dtype, Kind, OpTable
 
+FALLBACK_ERROR = 3.0  # factor: nobody published how fast control processors are; judgement
 PRODUCTS = (Kind.GEMM, Kind.BATCHED_GEMM)
 WEIGHT_GRADIENTS = (Kind.CONV_BACKWARD_WEIGHT, Kind.CONV_BACKWARD)
 CONVOLUTIONS = (Kind.CONV_FORWARD, Kind.CONV_BACKWARD_DATA, *WEIGHT_GRADIENTS)
@@ -139,6 +140,24 @@ def fall_back(out: Priced, table: OpTable, cards: Cards) -> np.ndarray:
     out.detail[..., 0][where] = launch[where]
     out.level[..., 1][where] = out.level[..., 2][where] = np.broadcast_to(moved, body.shape)[where]
     return where
+
+
+def widened(least: np.ndarray, most: np.ndarray, table: OpTable, cards: Cards) -> tuple[np.ndarray, np.ndarray]:
+    """Return the factors of low and high times, at least `FALLBACK_ERROR` wide where operators fall back.
+
+    Parameters
+    ----------
+    least, most : ndarray, shape (U, S)
+        Factors of a time's interval.
+    table : OpTable
+        U operators.
+    cards : Cards
+        S cards.
+    """
+    back = falls_back(table, cards)
+    if not back.any():
+        return least, most
+    return np.where(back, np.minimum(least, 1.0 / FALLBACK_ERROR), least), np.where(back, np.maximum(most, FALLBACK_ERROR), most)
 
 
 def describe(table: OpTable, cards: Cards, note_code: np.ndarray, reasons: list[str]) -> None:
