@@ -65,7 +65,7 @@ def score(series: Series) -> Scored:
     seconds = make(series.table)(fit.scalars[None])[:, 0]
     roof_joint = roof(scored)(fit_scalars(roof, rest, ROOF_START, folds=1).scalars[None])[:, 0]
     naive = roof(scored)(NAIVE[None])[:, 0]
-    shipped = estimate(scored, [series.spec], choices=Choices(copies=series.harness.copies))
+    shipped = estimate(scored, [series.spec], choices=Choices(copies=series.harness.copies, attention=series.harness.attention))
     lines, hits, count = [], 0, 0
     for code in np.unique(group[held]):
         one, two = group[~held] == code, group[held] == code

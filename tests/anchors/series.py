@@ -34,7 +34,9 @@ def knowledge() -> Mapping[str, Any]:
 def harness(name: str) -> Harness:
     """Return copies and clock of a public harness."""
     of = knowledge()["harnesses"][name]
-    return Harness((float(of["copies"][0]), float(of["copies"][1])), of["clock"])
+    attention = of.get("attention")
+    own = (float(attention[0]), float(attention[1])) if attention else None
+    return Harness((float(of["copies"][0]), float(of["copies"][1])), of["clock"], own)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ class Choices:
     A measuring harness that repeats one operator on one set of operands has copies (1, 1); one that cycles through six, (6, 2);
     a real job finds its operands cold unless its neighbours left them. ``persistent`` keeps a recurrent layer's weights in the
     cores where they fit, which libraries do on request only. ``sparse``: B of every matrix product (the weights) has two zeros in
-    every four along K, which are left out (`workbench.cost.sparsity`).
+    every four along K, which are left out (`workbench.cost.sparsity`). ``attention`` are the copies of attention where they differ.
     """
 
     tile: Tile | None = None
@@ -28,6 +28,12 @@ class Choices:
     copies: Copies = COLD
     persistent: bool = False
     sparse: bool = False
+    attention: Copies | None = None
+
+    @property
+    def attention_copies(self) -> Copies:
+        """``copies`` of attention: its own where they are stated."""
+        return self.copies if self.attention is None else self.attention
 
 
 FREE = Choices()

@@ -35,10 +35,11 @@ Source: the shortest rows of NeuSight (MIT) on V100, A100, T4 and P100, fitting 
 
 @dataclass(frozen=True)
 class Harness:
-    """``copies`` as `workbench.cost.choices.COLD`; ``clock`` one of `CLOCKS`."""
+    """``copies`` as `workbench.cost.choices.COLD`; ``clock`` one of `CLOCKS`; ``attention`` its copies where they differ."""
 
     copies: Copies = COLD
     clock: str = "kernel"
+    attention: Copies | None = None
 
     @property
     def times_host(self) -> bool:

@@ -44,7 +44,7 @@ def modelled(spec: NpuSpec, dtype: str, table: OpTable, harness: Harness = PLAIN
         What it leaves warm, and its clock: where it times the host, the third scalar is the host's time of a call and the
         kernel overhead is the card's own.
     """
-    names, choices = dtype_names(table), Choices(copies=harness.copies)
+    names, choices = dtype_names(table), Choices(copies=harness.copies, attention=harness.attention)
     relative = np.array([host_work(name) for name in table.name])[:, None] if harness.times_host else 1.0
 
     def predict(points: np.ndarray) -> np.ndarray:
