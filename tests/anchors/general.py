@@ -10,11 +10,11 @@ import numpy as np
 import yaml
 
 from tests.anchors.scored import Scored
+from workbench.cost.calibrate import CARDS_OWN, beside_card
 from workbench.cost.errors import COVER, NARROW, Interval, quantiles
 from workbench.cost.fit import hashes, sample
 from workbench.cost.pack import DEFAULT_COMPUTE, DEFAULT_MEMORY
 from workbench.hardware.schema import ERROR_GROUPS
-from workbench.operators.rows import take
 
 DTYPES = ("bf16", "fp16", "fp32")
 NARROW_STATED = ("fp8", "int8", "int8_wo")
@@ -61,16 +61,18 @@ def generals(found: Sequence[Scored]) -> list[General]:
 
 
 def _misses(one: Scored) -> dict[str, np.ndarray]:
-    """Return measured / predicted of a card without a fit, by kind; a sample of each kind."""
+    """Return measured / predicted time of a card without a fit, by kind; a sample of each kind, without what the host adds."""
     series = one.series
     spec = replace(series.spec, calibration={})
     third = one.fit.scalars[2] if series.source in HOST_LIKE else spec.runtime.launch_overhead
     rows = sample(series.group, hashes(series.table), MOST)
     part = series.take(rows)
-    seconds = series.make(spec)(part.table)(np.array([[DEFAULT_COMPUTE, DEFAULT_MEMORY, third]]))[:, 0]
-    group = part.group
-    kinds = [code for code in np.unique(group) if (group == code).sum() >= FEWEST]
-    return {ERROR_GROUPS[code]: (take(part.table, group == code).measured_s / seconds[group == code]) for code in kinds}
+    scalars = np.array([DEFAULT_COMPUTE, DEFAULT_MEMORY, third])
+    seconds = series.make(spec)(part.table)(scalars[None])[:, 0]
+    beside = beside_card(spec, series.runs, part.table, series.harness, scalars, seconds)
+    own = (beside < CARDS_OWN * seconds) & (part.table.measured_s > beside)
+    ratio, group = (part.table.measured_s - beside)[own] / (seconds - beside)[own], part.group[own]
+    return {ERROR_GROUPS[code]: ratio[group == code] for code in np.unique(group) if (group == code).sum() >= FEWEST}
 
 
 def _wide(ratio: np.ndarray, power: float) -> Interval:

@@ -12,6 +12,7 @@ from workbench.cost.calibrate import accuracy, calibrate, fold, skill
 from workbench.cost.doubts import doubts, too_slow, why_not
 from workbench.cost.errors import groups_of
 from workbench.cost.fit import family_weights, fit_scalars, hashes, sample
+from workbench.cost.harness import Harness
 from workbench.cost.predictors import PLAIN, modelled, roofline
 from workbench.hardware.npu import load_npu
 from workbench.hardware.schema import ERROR_GROUPS
@@ -65,6 +66,20 @@ def test_noise_becomes_the_stated_interval():
     assert high == pytest.approx(np.expm1(0.08), abs=0.025)
     assert found.stated.compute == pytest.approx(TRUE[0], rel=0.05)
     assert found.stated.source == "made here"
+
+
+def test_the_hosts_time_is_no_error_of_the_card():
+    """Calls between events, whose host takes 30 us: long operators are 20 % off, short ones show the host alone, exactly."""
+    harness, made = Harness((1.0, 1.0), "events"), operators(300, 0)
+    shown = modelled(CARD, "bf16", made, harness)(np.array([[0.71, 0.63, 30e-6]]))[:, 0]
+    short = shown < 32e-6
+    blur = np.where(short, 1.0, np.exp(np.random.default_rng(2).choice([-0.2, 0.2], len(made))))
+    stated = calibrate(CARD, "bf16", replace(made, measured_s=shown * blur), "made here", harness=harness).stated
+    assert short.mean() > 0.4  # counted, they would shrink the interval to nothing
+    low, high = stated.errors["gemm"]
+    assert low < -0.15
+    assert high > 0.15
+    assert stated.launch == CARD.runtime.launch_overhead
 
 
 def test_outliers_do_not_move_the_scalars():

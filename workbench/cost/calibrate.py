@@ -20,6 +20,9 @@ from workbench.hardware.schema import ERROR_GROUPS
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import OpTable
 
+CARDS_OWN = 0.5
+"""Part of what a harness shows that may be the host's in rows that tell of the card's error."""
+
 
 @dataclass(frozen=True)
 class Calibrated:
@@ -61,16 +64,17 @@ def calibrate(
     Returns
     -------
     Calibrated
-        Fitted on all rows; errors are cross-validated (five folds by shape) by kind, for kinds with enough rows.
+        Fitted on all rows; errors are cross-validated (five folds by shape) by kind, for kinds with enough rows. Where the
+        harness times the host, the intervals by kind are of the card's own time, from rows it makes up at least half of.
     """
     own = np.array(calibration(spec, dtype)[:3])
     found = fit_scalars(make or (lambda rows: modelled(spec, dtype, rows, harness)), table, own, folds=FOLDS, most=most)
-    group = groups_of(table)
+    group, beside = groups_of(table), beside_card(spec, dtype, table, harness, found.scalars, found.seconds)
     errors = {}
     for code in np.unique(group):
-        rows = group == code
+        rows = (group == code) & (beside < CARDS_OWN * found.seconds) & (np.minimum(found.left_out_s, table.measured_s) > beside)
         if rows.sum() >= FEWEST:
-            low, high = quantiles(found.left_out_s[rows], table.measured_s[rows])
+            low, high = quantiles((found.left_out_s - beside)[rows], (table.measured_s - beside)[rows])
             errors[ERROR_GROUPS[code]] = (round(low, 3), round(high, 3))
     miss = np.abs(np.log(found.left_out_s / table.measured_s))
     error = float(f"{np.expm1(np.quantile(miss, 0.8)):.2g}")
@@ -78,6 +82,30 @@ def calibrate(
     return Calibrated(
         Calibration(compute, memory, spec.runtime.launch_overhead if harness.times_host else overhead, error, source, errors), found
     )
+
+
+def beside_card(spec: NpuSpec, dtype: str, table: OpTable, harness: Harness, scalars: np.ndarray, shown_s: np.ndarray) -> np.ndarray:
+    """Return what a harness shows of each row beside the card's own time [U] [s]: 0 unless it times the host.
+
+    Parameters
+    ----------
+    spec : NpuSpec
+        Card.
+    dtype : str
+        Dtype of the scalars.
+    table : OpTable
+        U operators.
+    harness : Harness
+        The harness.
+    scalars : ndarray, shape (3,)
+        Of a fit to what it shows.
+    shown_s : ndarray, shape (U,)
+        What that fit says it shows [s].
+    """
+    if not harness.times_host:
+        return np.zeros(len(table))
+    own = np.array([scalars[0], scalars[1], spec.runtime.launch_overhead])
+    return np.asarray(shown_s - modelled(spec, dtype, table, Harness(harness.copies))(own[None])[:, 0])
 
 
 def accuracy(predicted_s: np.ndarray, measured_s: np.ndarray) -> dict[str, float]:
