@@ -20,6 +20,7 @@ def graph(kinds: list[NodeKind], edges: list[tuple[int, int, float]], op: list[i
         unit=none,
         share=np.ones(n),
         resource=np.zeros(n, dtype=np.int32),
+        rank=np.zeros(n, dtype=np.int32),
         step=np.zeros(n, dtype=np.int32),
         event=none,
         measured_s=zero,

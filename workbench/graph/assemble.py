@@ -37,13 +37,14 @@ def assemble(nodes: Nodes, edges: Edges, marks: Marks, measured: np.ndarray, com
     order = np.lexsort((edges.kind, source, target))
     edges = Edges(source[order], target[order], edges.kind[order])
     start, end = nodes.start[sequence], nodes.end[sequence]
-    lag, known = settle(edges, start, end, nodes.device[sequence])
+    lag, known = settle(edges, start, end, _devices(nodes)[sequence], nodes.peer_lag[sequence])
     columns = {
         "kind": nodes.kind[sequence],
         "op": nodes.op[sequence],
         "unit": nodes.unit[sequence],
         "share": nodes.share[sequence],
         "resource": nodes.resource[sequence],
+        "rank": nodes.rank[sequence],
         "step": nodes.step[sequence],
         "event": nodes.event[sequence],
         "measured_s": (end - start) / 1e9,
@@ -63,6 +64,12 @@ def assemble(nodes: Nodes, edges: Edges, marks: Marks, measured: np.ndarray, com
     for column in columns.values():
         column.setflags(write=False)
     return Graph(resources=nodes.resources, notes=tuple(sorted((*notes, *more))), **columns)
+
+
+def _devices(nodes: Nodes) -> np.ndarray:
+    """Device of each node among those of all ranks, int64 [V] (-1: host)."""
+    width = int(nodes.device.max(initial=0)) + 1
+    return np.where(nodes.device >= 0, np.maximum(nodes.rank, 0).astype(np.int64) * width + nodes.device, -1)
 
 
 def _ordered(nodes: Nodes, edges: Edges) -> tuple[Edges, np.ndarray, list[Note]]:

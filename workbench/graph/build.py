@@ -12,7 +12,9 @@ from workbench.graph.events import event_edges
 from workbench.graph.graph import Graph
 from workbench.graph.host import host_nodes
 from workbench.graph.links import link
+from workbench.graph.meetings import with_meetings, with_transfers
 from workbench.graph.nodes import columns, device_kinds
+from workbench.graph.ranks import aligned, match_ranks
 from workbench.graph.rows import select
 from workbench.graph.steps import marks, measured, outside_note
 from workbench.graph.units import price_units
@@ -30,7 +32,8 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     Parameters
     ----------
     trace : Trace
-        One rank; several ranks become independent parts of one graph (a note says so).
+        One or several ranks. Those of several are laid on one clock, and a message whose members are all recorded joins them: it
+        starts its transfer when the last of them has arrived (`workbench.graph.ranks`).
 
     Returns
     -------
@@ -40,7 +43,7 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     Raises
     ------
     Refused
-        Nothing to replay: no operators, calls or device work.
+        Nothing to replay: no operators, calls or device work; or several ranks without a clock in common.
 
     Notes
     -----
@@ -48,6 +51,10 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     """
     recorded = set(trace.notes)
     trace = clean(trace)
+    table, op, unit, _ = price_units(trace)
+    ranks = match_ranks(trace, table, op) if len(trace.ranks) > 1 else None
+    if ranks is not None:
+        trace, table = aligned(trace, ranks), with_transfers(table, op, ranks)
     rows = select(trace)
     if not (len(rows.calls.start) or len(rows.ops.start) or len(rows.device.start)):
         where = trace.ranks[0].path if trace.ranks else "trace"
@@ -63,13 +70,12 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     events, event_notes = event_edges(rows, links, records, correlation)
     steps = marks(trace, rows)
     host = host_nodes(rows, links, queue, waits, steps, self_time=not len(rows.device.start))
-    table, op, unit, _ = price_units(trace)
     device = rows.device.event
     messages = comm(trace)
     kind = device_kinds(trace.events.category[device], messages[device], op[device], table)
     nodes = columns(rows, links, host, steps, kind, op, unit)
     edges, edge_notes = collect(rows, links, queue, waits, events, host, steps, nodes)
-    ok = complete_steps(trace) if len(trace.steps) else np.ones(1, dtype=bool)
+    ok = complete_steps(trace) if len(trace.steps) else np.ones(len(steps.number), dtype=bool)
     device_step = nodes.step[nodes.first_device :]
     seconds = measured(steps, device_step, rows.device.end)
     notes = (
@@ -80,14 +86,16 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
         *edge_notes,
         *outside_note(device_step, rows.device.end - rows.device.start),
         *suspect_notes(trace, messages),
-        *_rank_note(trace),
+        *(ranks.notes if ranks is not None else _alone(trace, messages)),
     )
+    if ranks is not None:
+        nodes, edges = with_meetings(nodes, edges, ranks)
     return assemble(nodes, edges, steps, seconds, ok, notes), table
 
 
-def _rank_note(trace: Trace) -> list[Note]:
-    if len(trace.ranks) <= 1:
+def _alone(trace: Trace, messages: np.ndarray) -> list[Note]:
+    """Say that the messages of one rank have no recorded peers."""
+    if not messages.any() or not trace.ranks or trace.ranks[0].world_size == 1:
         return []
-    return [
-        Note("ranks-not-linked", "graph", len(trace.ranks), "ranks are replayed side by side: collectives are not yet matched across ranks")
-    ]
+    text = "messages whose other members are not recorded keep their recorded time: absent ranks are not waited for"
+    return [Note("missing-peers", trace.ranks[0].path, int(messages.sum()), text, "open the recordings of all ranks together")]

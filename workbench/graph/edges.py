@@ -210,8 +210,10 @@ def _mark_edges(host: HostNodes, marks: Marks, nodes: Nodes, latest: Latest, row
     closing = set(nodes.step_end[marks.event < 0].tolist())
     for node in nodes.beside.tolist():
         if node in closing:
-            threads = host.ptr[1:][np.diff(host.ptr) > 0] - 1 + nodes.first_host
-            lanes = [int(a + np.argmax(rows.device.end[a:b])) for a, b in itertools.pairwise(rows.device.ptr.tolist()) if b > a]
+            rank = nodes.rank[node]
+            threads = host.ptr[1:][(np.diff(host.ptr) > 0) & (rows.thread_rank == rank)] - 1 + nodes.first_host
+            bounds = zip(itertools.pairwise(rows.device.ptr.tolist()), rows.lane_rank.tolist(), strict=True)
+            lanes = [int(a + np.argmax(rows.device.end[a:b])) for (a, b), of in bounds if b > a and of == rank]
             ends = np.concatenate([threads, np.array(lanes, dtype=np.int64) + nodes.first_device])
             source += ends.tolist()
             target += [node] * len(ends)

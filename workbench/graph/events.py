@@ -12,6 +12,7 @@ from workbench.graph.calls import Call
 from workbench.graph.graph import EdgeKind
 from workbench.graph.links import Links
 from workbench.graph.rows import Rows
+from workbench.graph.unseen import unseen_waits
 from workbench.graph.waits import Launched, SyncRecords, by_correlation
 
 WALK_BACK = 16
@@ -55,8 +56,9 @@ def event_edges(rows: Rows, links: Links, records: SyncRecords, correlation: np.
                 out.add((done, t, kind))
     out.update(_inferred(rows, links, told))
     unrecorded = _unrecorded(rows, links, launched, told)
-    out.update(unrecorded)
-    inferred = sum(kind == EdgeKind.EVENT_INFERRED for *_, kind in out) - len(unrecorded)
+    unseen = unseen_waits(rows, links, records)
+    out.update(unrecorded | unseen)
+    inferred = sum(kind == EdgeKind.EVENT_INFERRED for *_, kind in out) - len(unrecorded | unseen)
     table = np.array(sorted(out), dtype=np.int64).reshape(-1, 3)
     notes = []
     if inferred:
@@ -66,6 +68,9 @@ def event_edges(rows: Rows, links: Links, records: SyncRecords, correlation: np.
     if unrecorded:
         text = "waits between streams for events whose recording was not traced: taken to wait for the work another stream was given last"
         notes.append(Note("event-unrecorded", "device streams", len(unrecorded), text))
+    if unseen:
+        text = "waits between streams no call tells of: work launched long before starts right after work of another stream"
+        notes.append(Note("event-unseen", "device streams", len(unseen), text))
     return EventEdges(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8)), notes
 
 

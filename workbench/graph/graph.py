@@ -30,6 +30,8 @@ class NodeKind(IntEnum):
     COPY = 9  # device copy or set
     STEP_BEGIN = 10  # step mark, duration 0
     STEP_END = 11
+    ARRIVAL = 12  # a member of a matched message is ready for its peers, duration 0; its COMMUNICATION is the transfer alone
+    MEETING = 13  # all members a message waits for have arrived, duration 0
 
 
 DEVICE_KINDS = (NodeKind.COMPUTE, NodeKind.COMMUNICATION, NodeKind.COPY)
@@ -49,6 +51,8 @@ class EdgeKind(IntEnum):
     SYNC_INFERRED = 8  # the same, inferred
     QUEUE = 9  # a full launch queue: the device node that freed the slot -> launch
     FALLBACK = 10  # a node whose cause is not recorded, hung on its latest predecessor (flagged)
+    ARRIVAL = 11  # arrival of a member -> its own transfer
+    PEER = 12  # arrival of a member -> meeting -> transfers of those that wait; the lags are what clocks differ by
 
 
 ROW_HOST = -1  # duration scales with the host factor
@@ -57,11 +61,12 @@ ROW_FIXED = -2  # duration never scales
 
 @dataclass(frozen=True)
 class Graph:
-    """Dependency graph of one rank; node arrays have length V, in topological order; read-only.
+    """Dependency graph of one or several ranks; node arrays have length V, in topological order; read-only.
 
     ``op`` is the row of the OpTable that prices a device node, or ROW_HOST / ROW_FIXED.
     ``unit`` groups device nodes that are priced together (-1: none); ``share`` is the node's part of
     its unit's recorded time (sums to 1 over a unit).
+    ``measured_s`` of a matched message is its transfer: what it waited for its peers follows from their arrivals.
     ``edge_lag_s`` is the whole recorded lag of an edge; ``edge_known_s`` <= ``edge_lag_s`` is the part
     typical of edges of that kind, so the difference is what the ledger lists as unexplained.
     """
@@ -71,6 +76,7 @@ class Graph:
     unit: np.ndarray  # int32
     share: np.ndarray  # float64
     resource: np.ndarray  # int32, index into resources
+    rank: np.ndarray  # int32, rank of the node (-1: none, or several)
     step: np.ndarray  # int32, index into steps (-1: outside every step)
     event: np.ndarray  # int32, row in Trace.events (-1: none)
     measured_s: np.ndarray  # float64 [s], recorded duration of the node

@@ -30,6 +30,7 @@ class Nodes:
     op: np.ndarray  # int32
     unit: np.ndarray  # int32
     share: np.ndarray  # float64
+    peer_lag: np.ndarray  # int64 [ns], of the edges between a member of a message and the meeting of all (0 elsewhere)
     step_begin: np.ndarray  # int32 [S]
     step_end: np.ndarray  # int32 [S]
     beside: np.ndarray  # int32, nodes of marks outside their thread's sequence
@@ -91,6 +92,7 @@ def columns(rows: Rows, links: Links, host: HostNodes, marks: Marks, device_kind
         row,
         group,
         share,
+        np.zeros(len(kind), dtype=np.int64),
         begins,
         ends,
         np.arange(first_beside, first_device),

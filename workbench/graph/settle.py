@@ -53,7 +53,7 @@ class Edges:
         return Edges(self.source[mask], self.target[mask], self.kind[mask])
 
 
-def settle(edges: Edges, start: np.ndarray, end: np.ndarray, device: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def settle(edges: Edges, start: np.ndarray, end: np.ndarray, device: np.ndarray, peer_lag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (lag, known) of edges sorted by target, int64 [L] [ns].
 
     Parameters
@@ -61,13 +61,18 @@ def settle(edges: Edges, start: np.ndarray, end: np.ndarray, device: np.ndarray)
     edges : Edges
         Sorted by target; a source that outlasts the recorded start of its target has a negative lag.
     start, end : int64 [V] [ns]
-    device : int32 [V]
+    device : int64 [V]
         Device of a node, -1 on the host: what is typical is typical of a device.
+    peer_lag : int64 [V] [ns]
+        Lag of the edges between a member of a message and the meeting of all.
     """
     slack = start[edges.target] - end[edges.source]
     typical = usual_lags(edges, slack, device)
     usual = np.minimum(slack, typical)
-    return np.where(binding(edges, slack - typical), slack, usual), usual
+    lag = np.where(binding(edges, slack - typical), slack, usual)
+    for kind, known in ((EdgeKind.ARRIVAL, 0), (EdgeKind.PEER, peer_lag[edges.source] + peer_lag[edges.target])):
+        lag, usual = np.where(edges.kind == kind, known, lag), np.where(edges.kind == kind, known, usual)
+    return lag, usual
 
 
 def usual_lags(edges: Edges, slack: np.ndarray, device: np.ndarray) -> np.ndarray:

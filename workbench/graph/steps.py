@@ -17,7 +17,7 @@ OUTSIDE = 0.01
 
 @dataclass(frozen=True)
 class Marks:
-    """Step windows in time order; one window over everything, number -1, when the recording has no marks."""
+    """Step windows in time order; one window over everything a rank did, number -1, when the recording has no marks."""
 
     number: np.ndarray  # int64 [S]
     begin: np.ndarray  # int64 [S] [ns]
@@ -35,11 +35,26 @@ def marks(trace: Trace, rows: Rows) -> Marks:
         thread = np.array([_thread(rows, trace, int(e), int(r)) for e, r in zip(steps.event, steps.rank, strict=True)], dtype=np.int32)
         end = begin + np.maximum(steps.dur_ns, 0)
         return Marks(steps.number.astype(np.int64), begin, end, steps.event, thread, steps.rank)
-    high = [part.max() for part in (rows.calls.end, rows.ops.end, rows.device.end) if len(part)]
-    whole = np.array([max(high, default=0)], dtype=np.int64)
-    one = np.zeros(1, dtype=np.int64)
-    rank = np.array([trace.ranks[0].rank if trace.ranks else 0], dtype=np.int32)
-    return Marks(one - 1, one, whole, np.array([-1], dtype=np.int32), np.array([-1], dtype=np.int32), rank)
+    return _whole(trace, rows)
+
+
+def _whole(trace: Trace, rows: Rows) -> Marks:
+    """One window a rank over all it did."""
+    parts = (
+        (rows.calls.start, rows.calls.end, rows.thread_rank[rows.calls.thread]),
+        (rows.ops.start, rows.ops.end, rows.thread_rank[rows.ops.thread]),
+        (rows.device.start, rows.device.end, rows.lane_rank[rows.device.lane]),
+    )
+    start, end, of = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    ranks = np.unique(of)
+    if len(ranks) <= 1:
+        ranks = np.array([trace.ranks[0].rank if trace.ranks else 0], dtype=np.int32)
+        begin, last = np.zeros(1, dtype=np.int64), np.array([end.max(initial=0)], dtype=np.int64)
+    else:
+        begin = np.array([start[of == r].min() for r in ranks], dtype=np.int64)
+        last = np.array([end[of == r].max() for r in ranks], dtype=np.int64)
+    none = np.full(len(ranks), -1, dtype=np.int32)
+    return Marks(none.astype(np.int64), begin, last, none, none, ranks.astype(np.int32))
 
 
 def _thread(rows: Rows, trace: Trace, event: int, rank: int) -> int:

@@ -1,0 +1,56 @@
+"""Messages without numbers: two ranks' sequences laid side by side by what they hold and when they end."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+
+import numpy as np
+
+BETTER = 0.5
+"""Another shift of two equal sequences is believed when the spread of their ends is at most this part of the longest overlap's."""
+FEW = 3
+"""Fewer common messages than this do not decide by their ends."""
+LONG = 3_000
+"""Sequences longer than this are only shifted, never searched for gaps."""
+
+
+def paired(token: np.ndarray, end: np.ndarray, other: np.ndarray, other_end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of common messages in two sequences, int64 [P] each.
+
+    Parameters
+    ----------
+    token, other : int [N], int [M]
+        What each message is (kind and size).
+    end, other_end : int64 [ns]
+        When it ended, each on its own clock.
+
+    Notes
+    -----
+    A recording is a window: the sequences are shifted against each other so that all they have in common agrees. Of several such
+    shifts the one with the longest overlap counts, unless the ends agree clearly better in another. Where no shift fits (a message
+    is missing in the middle), the longest common pieces in order are taken.
+    """
+    best: tuple[float, int, int] | None = None
+    found: list[tuple[int, int, float]] = []
+    for shift in range(-(len(other) - 1), len(token)):
+        low, high = max(shift, 0), min(shift + len(other), len(token))
+        if not np.array_equal(token[low:high], other[low - shift : high - shift]):
+            continue
+        difference = (end[low:high] - other_end[low - shift : high - shift]).astype(np.float64)
+        spread = float(np.median(np.abs(difference - np.median(difference))))
+        found.append((high - low, shift, spread))
+    if found:
+        widest = max(found, key=lambda f: (f[0], -abs(f[1])))
+        for overlap, shift, spread in found:
+            if overlap >= max(FEW, widest[0] // 4) and spread < BETTER * widest[2] and (best is None or spread < best[0]):
+                best = (spread, overlap, shift)
+        overlap, shift = (best[1], best[2]) if best else widest[:2]
+        if overlap * 2 > min(len(token), len(other)) or best or max(len(token), len(other)) > LONG:
+            low = max(shift, 0)
+            return np.arange(low, low + overlap), np.arange(low, low + overlap) - shift
+    if max(len(token), len(other)) > LONG:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    blocks = SequenceMatcher(None, token.tolist(), other.tolist(), autojunk=False).get_matching_blocks()
+    a = [np.arange(b.a, b.a + b.size) for b in blocks]
+    b = [np.arange(b.b, b.b + b.size) for b in blocks]
+    return np.concatenate(a), np.concatenate(b)
