@@ -142,9 +142,9 @@ def _accesses(of: Stream, cold: np.ndarray, cards: Cards) -> tuple[np.ndarray, .
         reads[at], outside[at], trips[at] = found.passes, cold[at] + found.again, found.trips
         work[at], kernels[at] = found.work, np.maximum(found.kernels, kernels[at])
     at = np.flatnonzero(of.kind == Kind.REDUCTION)
-    if len(at):  # few results: every core sums its part, and the last one the parts
-        parts = np.where(of.rows[at][:, None] < cards.cores, 2.0 * cards.side.near, 0.0)
-        trips[at] = of.read[at][:, None] / cards.cores / cards.side.flight * (cards.side.near + cold[at] * cards.side.far) + parts
+    if len(at):  # every core sums its part, however few results there are; then parts meet: written and read again
+        flown = of.read[at][:, None] / cards.cores / cards.side.flight * (cards.side.near + cold[at] * cards.side.far)
+        trips[at] = flown + 2.0 * cards.side.near
     at = np.flatnonzero(of.kind == Kind.EMBEDDING)
     if len(at):  # rows from anywhere: whole accesses, however short the row
         row = np.maximum(of.cols[at] * of.size[at], 1.0)[:, None]
