@@ -77,7 +77,15 @@ def attention(
 
 
 def operators(dims: np.ndarray, flops: np.ndarray, size: np.ndarray, backward: bool, copies: float) -> np.ndarray:
-    """Return the columns `kernels_attention` reads of operators, float64 [U, ROW]; arguments as in `attention`."""
+    """Return the columns `kernels_attention` reads of operators, float64 [U, ROW].
+
+    Parameters
+    ----------
+    dims, flops, size, backward
+        As in `attention`.
+    copies : float
+        Working sets that compete for the shared level between two uses.
+    """
     out = np.zeros((len(flops), k.ROW))
     given = np.maximum(dims[:, : len(NAMES)], 0).astype(np.float64)
     of = dict(zip(NAMES, given.T, strict=True))

@@ -141,62 +141,69 @@ def busiest(units, cores, resident, steps, mean, longest, equal, paced, alone, s
 
 
 @njit(cache=True, nogil=True)
-def evaluate(card, op, best):
-    """Seconds of one operator on one card by its best split of keys; fills ``best`` (see `PARTS`)."""
-    out = np.empty(5)
-    rows = tile_rows(card, op)
-    block = block_columns(card, op, rows)
-    step_times(card, op, rows, block, out)
-    groups = op[GROUPS]
-    span = rows
+def shape(card, op, rows, block, out):
+    """Fill ``out`` [6] with what a tiling comes to: tiles, steps a tile (mean, longest), whether they count as equal, tiles in flight.
+
+    Grouped heads share a tile where they make fewer ones. The last slot is the share of accesses that miss the shared level.
+    """
+    groups, span = op[GROUPS], rows
     tiles = groups * op[PACKED] * math.ceil(op[LINES] / rows)
     packed = groups * math.ceil(op[LINES] * op[PACKED] / rows)
-    if packed < 0.9 * tiles and op[PORTABLE] == 0.0:  # grouped heads share a tile
+    if packed < 0.9 * tiles and op[PORTABLE] == 0.0:
         tiles, span = packed, rows / op[PACKED]
-    most = op[MOST]
-    mean = op[MEAN]
+    most, mean = op[MOST], op[MEAN]
     ragged = 1.0 if op[WINDOW] > 0.0 else 0.0  # a window begins and ends inside a block
     equal = op[MASKED] == 0.0
     if not equal:
-        most = min(op[STREAM], op[WINDOW] + min(span, op[LINES])) if op[WINDOW] > 0.0 else most
-        mean = min(mean + 0.5 * min(span, op[LINES]), most)
+        span = min(span, op[LINES])
+        most = min(op[STREAM], op[WINDOW] + span) if op[WINDOW] > 0.0 else most
+        mean = min(mean + 0.5 * span, most)
         equal = mean >= EQUAL * most
-    limit = math.ceil(op[STREAM] / block)
-    longest = min(limit, math.ceil(max(most - ragged, 1.0) / block) + ragged)
-    steps = longest if equal else min(mean / block + 0.5 + 0.5 * ragged, longest)
-    resident = min(RESIDENT, math.floor(card[STAGING] / (rows * op[LINE_BYTES] + block * op[STREAM_BYTES])))
+    longest = min(math.ceil(op[STREAM] / block), math.ceil(max(most - ragged, 1.0) / block) + ragged)
+    held = math.floor(card[STAGING] / (rows * op[LINE_BYTES] + block * op[STREAM_BYTES]))
     sums = card[SCORES] if card[SCORES] > 0.0 else card[SUMS]
-    resident = max(1.0, min(resident, math.floor(sums / (rows * (op[SUM] + block) * 4.0))))
-    miss = missing((op[OWN] + op[NEW]) * op[COPIES] / (card[SHARED] * RESIDENT_SHARE)) if card[SHARED] > 0.0 else 1.0
+    held = min(RESIDENT, held, math.floor(sums / (rows * (op[SUM] + block) * 4.0)))
+    out[0], out[1], out[2] = tiles, longest if equal else min(mean / block + 0.5 + 0.5 * ragged, longest), longest
+    out[3], out[4] = 1.0 if equal else 0.0, max(held, 1.0)
+    out[5] = missing((op[OWN] + op[NEW]) * op[COPIES] / (card[SHARED] * RESIDENT_SHARE)) if card[SHARED] > 0.0 else 1.0
+
+
+@njit(cache=True, nogil=True)
+def evaluate(card, op, best):
+    """Seconds of one operator on one card by its best split of keys; fills ``best`` (see `PARTS`)."""
+    step, of = np.empty(5), np.empty(6)
+    rows = tile_rows(card, op)
+    block = block_columns(card, op, rows)
+    step_times(card, op, rows, block, step)
+    shape(card, op, rows, block, of)
+    tiles, steps, longest, equal, miss = of[0], of[1], of[2], of[3] > 0.0, of[5]
     latency = card[LATENCY_SHARED] + (card[LATENCY_MEMORY] if miss > 0.5 else 0.0)
-    outside = op[OWN] * miss
-    memory = outside / (card[RATE_MEMORY] * card[MEMORY])
-    append = max(op[APPEND] * miss / (card[RATE_MEMORY] * card[MEMORY]), op[APPEND] * SCATTER / card[RATE_SHARED])
+    outer = card[RATE_MEMORY] * card[MEMORY]
+    memory = op[OWN] * miss / outer
+    append = max(op[APPEND] * miss / outer, op[APPEND] * SCATTER / card[RATE_SHARED])
     least = math.inf
     split = 1.0 if op[FIXED] == 0.0 else min(op[FIXED], longest)
     while True:
         units = tiles * split
         each = math.ceil(longest / split)
         own = each if equal else min(max(steps / split, min(1.0, steps)), each)
-        core = busiest(units, card[CORES], resident, each, own, each, equal, out[3], out[4], TRIPS * latency)
+        core = busiest(units, card[CORES], of[4], each, own, each, equal, step[3], step[4], TRIPS * latency)
         streamed = units * own * block * op[TRAFFIC]
         shared = streamed / card[RATE_SHARED]
-        fill = latency + append
-        launches = 1.0 + op[EXTRA]
+        fill, launches = latency + append, 1.0 + op[EXTRA]
         if split > 1.0:
             partial = units * min(rows, op[LINES] * op[PACKED]) * op[SUM] * 8.0
             fill += COMBINE * card[LATENCY_SHARED] + partial / card[RATE_SHARED]
             launches += 1.0
-        body = math.sqrt(math.sqrt(core**4 + shared**4 + memory**4))
-        total = launches * card[LAUNCH] + fill + body
+        total = launches * card[LAUNCH] + fill + math.sqrt(math.sqrt(core**4 + shared**4 + memory**4))
         if total < least:
             least = total
-            even = max(units / card[CORES], 1.0) if not equal else math.ceil(units / card[CORES])
+            even = math.ceil(units / card[CORES]) if equal else max(units / card[CORES], 1.0)
             busy = even * own
-            best[CORE], best[MATRIX], best[VECTOR], best[LOCAL] = core, busy * out[0], busy * out[1], busy * out[2]
+            best[CORE], best[MATRIX], best[VECTOR], best[LOCAL] = core, busy * step[0], busy * step[1], busy * step[2]
             best[SHARED_TIME], best[MEMORY_TIME], best[FILL], best[LAUNCHES] = shared, memory, fill, launches * card[LAUNCH]
-            best[IDLE] = 1.0 - min(1.0, units / card[CORES] / even)
-            best[STREAMED], best[OUTSIDE] = streamed, outside + op[APPEND] * miss
+            best[IDLE], best[STREAMED] = 1.0 - min(1.0, units / card[CORES] / even), streamed
+            best[OUTSIDE] = (op[OWN] + op[APPEND]) * miss
             best[SPLITS], best[TILE], best[BLOCK], best[STEPS] = split, rows, block, busy
         split *= 2.0
         if op[FIXED] > 0.0 or card[SPLIT] == 0.0 or split > min(longest, op[LIMIT]):
