@@ -161,7 +161,7 @@ BETTER = {
 }  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     st.sampled_from(STREAMS),
     st.integers(1, 20000),
@@ -179,7 +179,7 @@ def test_a_better_card_is_never_slower(kind, rows, cols, name, path, warm):
     assert after <= base * (1 + 1e-9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(st.sampled_from(STREAMS), st.integers(1, 20000), st.integers(1, 20000), st.sampled_from(CARDS))
 def test_laws_of_every_stream(kind, rows, cols, name):
     """Compulsory bytes at least; never above a roof; more rows never faster; the bound's time is within the whole."""

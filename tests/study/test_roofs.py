@@ -49,7 +49,7 @@ def dims_of(kind: Kind, draw) -> tuple[int, ...]:
     return tuple(extents[name] for name in DIMS[kind])
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.data(), st.sampled_from(KINDS), st.sampled_from(catalogue()), st.booleans())
 def test_no_point_is_above_a_roof(data, kind, name, warm):
     spec = load_npu(name)
