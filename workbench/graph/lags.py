@@ -105,7 +105,7 @@ def _describe(graph: Graph, timeline: Replayed, trace: Trace, seconds: float, no
     begin = timeline.start_s[node] - (seconds if edge >= 0 else 0.0)
     step = int(graph.step[node])
     number = int(graph.step_numbers[step]) if step >= 0 else -1
-    frame = _frame(graph, trace, node, int(graph.event[before if before >= 0 else after])) if edge < 0 else ""
+    frame = _frame(graph, trace, node, before if before >= 0 else after) if edge < 0 else ""
     cause = (
         _gap_cause(names, graph, after, frame)
         if edge < 0
@@ -130,20 +130,22 @@ def _name(graph: Graph, trace: Trace, node: int) -> str:
     return "start of the recording" if graph.kind[node] == NodeKind.ROOT else "unrecorded host time"
 
 
-def _frame(graph: Graph, trace: Trace, gap: int, near: int) -> str:
-    """Innermost Python frame around the middle of a gap as recorded, on the thread of an event beside it ("": none recorded).
+def _frame(graph: Graph, trace: Trace, gap: int, beside: int) -> str:
+    """Innermost Python frame around the middle of a gap as recorded, on the thread of a node beside it ("": none recorded).
 
     A prediction moves a gap, not what ran in it: the recorded times find the frame.
     """
     e = trace.events
-    if near < 0:
+    if beside < 0:
         return ""
-    frames = np.flatnonzero((e.category == Category.PYTHON) & (e.track == e.track[near]))
+    frames = np.flatnonzero((e.category == Category.PYTHON) & (e.track == e.track[graph.event[beside]]))
     if not len(frames):
         return ""
     used = np.isin(e.category, (Category.CPU_OP, *HOST_CALLS, *DEVICE_WORK))
     used[trace.steps.event] = True
-    middle = int(e.start_ns[used].min()) + int((graph.recorded_start_s[gap] + graph.measured_s[gap] / 2) * 1e9)
+    used &= np.array([track.rank == graph.rank[gap] for track in trace.tracks])[e.track]  # the clocks of ranks were laid on one
+    first = graph.recorded_start_s[(graph.rank == graph.rank[gap]) & (graph.event >= 0)].min()
+    middle = int(e.start_ns[used].min()) + int((graph.recorded_start_s[gap] + graph.measured_s[gap] / 2 - first) * 1e9)
     around = frames[(e.start_ns[frames] <= middle) & (e.start_ns[frames] + e.dur_ns[frames] >= middle)]
     return trace.name_of(int(around[np.argmin(e.dur_ns[around])])) if len(around) else ""
 

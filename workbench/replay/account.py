@@ -28,45 +28,50 @@ def account(graph: Graph, timeline: Timeline) -> Account:
     Returns
     -------
     Account
-        Every moment of a step's window belongs to the first of: a kernel runs; a collective runs; a copy or fill runs;
-        a host thread works; a host thread is blocked in a call or on a full queue (or returns from such a call);
-        none of these (*idle*: gaps on the host that no record explains, latencies of the device). The six parts
-        add up to ``step_s``. Device work counts where it runs, also when an earlier step launched it.
+        Every moment of a step's window belongs to the first of: a kernel of the step's rank runs; a collective runs; a copy or fill
+        runs; a collective waits for its peers (counted as waiting); a host thread works; a host thread is blocked in a call or on a
+        full queue (or returns from such a call, also waiting); none of these (*idle*: gaps on the host that no record explains,
+        latencies of the device). The six parts add up to ``step_s``. Device work counts where it runs, also when an earlier step
+        launched it; the device is busy while its collectives wait for their peers.
     """
-    intervals = _classes(graph, timeline)
-    steps = len(timeline.step_s)
-    begin = timeline.start_s[graph.step_begin]
-    parts = np.zeros((steps, 6))
-    ptr, low, high = _pack(intervals)
-    for s in range(steps):
-        kernels.owned(ptr, low, high, float(begin[s]), float(begin[s] + timeline.step_s[s]), parts[s])
-        rest = int(np.argmax(parts[s]))
-        parts[s, rest] = timeline.step_s[s] - np.delete(parts[s], rest).sum()
-    communication = _total([intervals[1]], begin, timeline.step_s)
-    busy = _total([_union(*(np.concatenate([part[i] for part in intervals[:3]]) for i in range(2)))], begin, timeline.step_s)
-    compute, exposed, copies, host, waiting, idle = np.ascontiguousarray(parts.T)
-    return Account(compute, exposed, copies, host, waiting, idle, timeline.step_s, communication, busy)
+    rank = graph.rank[graph.step_begin]
+    begin, step = timeline.start_s[graph.step_begin], timeline.step_s
+    parts, communication, busy = np.zeros((len(step), 7)), np.zeros(len(step)), np.zeros(len(step))
+    for r in np.unique(rank):
+        intervals = _classes(graph, timeline, (graph.rank == r) | (graph.rank < 0))
+        ptr, low, high = _pack(intervals)
+        mine = np.flatnonzero(rank == r)
+        for s in mine:
+            kernels.owned(ptr, low, high, float(begin[s]), float(begin[s] + step[s]), parts[s])
+            rest = int(np.argmax(parts[s]))
+            parts[s, rest] = step[s] - np.delete(parts[s], rest).sum()
+        communication[mine] = _total([intervals[1]], begin[mine], step[mine])
+        busy[mine] = _total([_union(*(np.concatenate([part[i] for part in intervals[:4]]) for i in range(2)))], begin[mine], step[mine])
+    compute, exposed, copies, peers, host, waiting, idle = np.ascontiguousarray(parts.T)
+    return Account(compute, exposed, copies, host, peers + waiting, idle, step, communication, busy)
 
 
-def _classes(graph: Graph, timeline: Timeline) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Disjoint intervals of compute, communication, copies, host work and waiting [s]."""
+def _classes(graph: Graph, timeline: Timeline, own: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Disjoint intervals of compute, communication, copies, waiting for peers, host work and other waiting of some nodes [s]."""
     start, finish = timeline.start_s, timeline.finish_s
+    target = np.repeat(np.arange(len(graph)), np.diff(graph.edge_ptr))
     out = []
     for kinds in ((NodeKind.COMPUTE,), (NodeKind.COMMUNICATION,), (NodeKind.COPY,), WORK):
-        mine = _among(graph.kind, kinds)
+        mine = _among(graph.kind, kinds) & own
         out.append(_union(start[mine], finish[mine]))
-    begin, end = _blocked(graph, timeline)
-    back = graph.kind == NodeKind.SYNC
+    met = (graph.edge_kind == EdgeKind.ARRIVAL) & own[target]
+    out.insert(3, _union(finish[graph.edge_from[met]], start[target[met]]))
+    begin, end = _blocked(graph, timeline, target, own)
+    back = (graph.kind == NodeKind.SYNC) & own
     out.append(_union(np.concatenate([begin, start[back]]), np.concatenate([end, finish[back]])))
     return out
 
 
-def _blocked(graph: Graph, timeline: Timeline) -> tuple[np.ndarray, np.ndarray]:
+def _blocked(graph: Graph, timeline: Timeline, target: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Intervals in which a thread had come to a waiting call, but what it waits for had not ended [s]."""
-    target = np.repeat(np.arange(len(graph)), np.diff(graph.edge_ptr))
     waits = np.zeros(len(graph), dtype=bool)
     waits[target[_among(graph.edge_kind, BLOCKING)]] = True
-    before = (graph.edge_kind == EdgeKind.PROGRAM) & waits[target]
+    before = (graph.edge_kind == EdgeKind.PROGRAM) & waits[target] & own[target]
     at = target[before]
     return timeline.finish_s[graph.edge_from[before]], timeline.start_s[at]
 

@@ -31,7 +31,8 @@ class Account:
 
     Device time has precedence in this order: compute, then communication not hidden behind compute,
     then copies not hidden behind either; what is left with the device idle is split by what the host
-    was doing: working, waiting (blocked on a call), or idle (unexplained).
+    was doing: working, waiting (blocked on a call), or idle (unexplained). Collectives that wait for recorded peers count as waiting,
+    before the host's work.
     """
 
     compute_s: np.ndarray

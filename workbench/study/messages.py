@@ -1,4 +1,4 @@
-"""Communication nodes: each recorded message keeps its own waiting and gets the transfer of another fabric."""
+"""Communication nodes: the transfer of a message moves to another fabric; waiting is kept, or follows from the arrival of its peers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.scale import NO_SOURCE
-from workbench.graph.graph import Graph, NodeKind
+from workbench.graph.graph import EdgeKind, Graph, NodeKind
 from workbench.hardware.npu import NpuSpec
 from workbench.network.collectives import transfer_s
-from workbench.network.recorded import reprice_recorded
+from workbench.network.recorded import reprice_recorded, reprice_transfer
 from workbench.operators.table import Kind, OpTable
 
 SPLIT = "one rank's recording cannot tell waiting from transfer: the modelled transfer is re-priced, the rest is kept"
+MET = "all members are recorded: the transfer is scaled by the ratio of the network models, waiting follows from their arrivals"
 NO_SIZE = "message without a recorded size, group or link: the recorded time is kept"
 
 
@@ -30,10 +31,11 @@ class MessageTimes:
     high_s: np.ndarray  # float64 [N, C] [s]
     transfer_s: np.ndarray  # float64 [N, C] [s], modelled; nan where size, group or link is not known
     known: np.ndarray  # bool [N], the transfer is known on source and cards
+    met: np.ndarray  # bool [N], the node is the transfer alone: its peers are recorded
 
 
 def message_times(graph: Graph, table: OpTable, specs: Sequence[NpuSpec], source: NpuSpec | None) -> MessageTimes:
-    """Price every communication node of a one-rank recording (see `reprice_recorded`).
+    """Price every communication node: of one rank alone see `reprice_recorded`, with all its members `reprice_transfer`.
 
     Parameters
     ----------
@@ -54,20 +56,25 @@ def message_times(graph: Graph, table: OpTable, specs: Sequence[NpuSpec], source
     measured = graph.measured_s[node]
     used, back = np.unique(row, return_inverse=True)
     base = _transfers(table, used, source)[back]
+    met = np.zeros(len(graph), dtype=bool)
+    met[np.repeat(np.arange(len(graph)), np.diff(graph.edge_ptr))[graph.edge_kind == EdgeKind.ARRIVAL]] = True
+    met = met[node]
     shape = (len(node), len(specs))
     seconds, low, high, transfer = (np.empty(shape) for _ in range(4))
     known = np.isfinite(base)
     for cell, spec in enumerate(specs):
         target = _transfers(table, used, spec)[back]
         both = np.isfinite(base) & np.isfinite(target)
-        nominal, least, most = reprice_recorded(measured, np.where(both, base, 1.0), np.where(both, target, 1.0))
+        models = np.where(both, base, 1.0), np.where(both, target, 1.0)
+        ends = zip(reprice_recorded(measured, *models), reprice_transfer(measured, *models), strict=True)
+        nominal, least, most = (np.where(met, together, alone) for alone, together in ends)
         shorter, longer = _link_ratios(source, spec)
         seconds[:, cell] = np.where(both, nominal, measured)
         low[:, cell] = np.where(both, least, measured * shorter)
         high[:, cell] = np.where(both, most, measured * longer)
         transfer[:, cell] = target
         known &= both
-    return MessageTimes(node, row, seconds, low, high, transfer, known)
+    return MessageTimes(node, row, seconds, low, high, transfer, known, met)
 
 
 def with_messages(cost: OpCost, messages: MessageTimes) -> OpCost:
@@ -86,12 +93,12 @@ def with_messages(cost: OpCost, messages: MessageTimes) -> OpCost:
     for row in np.unique(messages.row):
         mine = messages.row == row
         seconds[row], low[row], high[row] = (array[mine].mean(axis=0) for array in (messages.seconds, messages.low_s, messages.high_s))
-        known = bool(messages.known[mine].all())
+        known, met = bool(messages.known[mine].all()), bool(messages.met[mine].all())
         resource[row] = 0.0
         resource[row, :, Bound.NETWORK] = np.nan_to_num(messages.transfer_s[mine][0])
         bound[row] = Bound.NETWORK
-        evidence[row] = Evidence.MODEL if known else Evidence.SCALED
-        code[row] = len(cost.reasons) + (0 if known else 1)
+        evidence[row] = Evidence.MODEL if known and not met else Evidence.SCALED
+        code[row] = len(cost.reasons) + (1 if not known else 2 if met else 0)
     return replace(
         cost,
         seconds=seconds,
@@ -101,7 +108,7 @@ def with_messages(cost: OpCost, messages: MessageTimes) -> OpCost:
         evidence=evidence,
         resource_s=resource,
         note_code=code,
-        reasons=(*cost.reasons, SPLIT, NO_SIZE),
+        reasons=(*cost.reasons, SPLIT, NO_SIZE, MET),
     )
 
 

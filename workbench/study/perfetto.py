@@ -17,7 +17,7 @@ from workbench.graph.graph import DEVICE_KINDS, EdgeKind, Graph, NodeKind
 from workbench.study.prediction import Prediction
 
 MICRO = 1e6  # the format counts in microseconds
-MARKS = (NodeKind.ROOT, NodeKind.STEP_BEGIN, NodeKind.STEP_END)
+MARKS = (NodeKind.ROOT, NodeKind.STEP_BEGIN, NodeKind.STEP_END, NodeKind.ARRIVAL, NodeKind.MEETING)
 
 
 def perfetto(predictions: Mapping[str, Prediction]) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _slice(name: str, category: str, pid: int, tid: int, start_s: float, finish_
 
 def _launches(graph: Graph, pid: int, start: np.ndarray, finish: np.ndarray) -> Iterator[dict[str, Any]]:
     into = np.repeat(np.arange(len(graph)), np.diff(graph.edge_ptr))
-    for edge in np.flatnonzero((graph.edge_kind == EdgeKind.LAUNCH) & np.isin(graph.kind[into], DEVICE_KINDS)):
+    for edge in np.flatnonzero((graph.edge_kind == EdgeKind.LAUNCH) & np.isin(graph.kind[into], (*DEVICE_KINDS, NodeKind.ARRIVAL))):
         tail, head = int(graph.edge_from[edge]), int(into[edge])
         common = {"name": "launch", "cat": "launch", "id": int(edge) + (pid << 32), "pid": pid}
         yield {**common, "ph": "s", "tid": int(graph.resource[tail]) + 2, "ts": round(float(start[tail]) * MICRO, 3)}

@@ -139,7 +139,7 @@ def at_bounds(pricing: Pricing, cell: int = 0) -> np.ndarray:
 def _unstated(messages: MessageTimes, cost: OpCost) -> MessageTimes:
     """Leave out the messages whose operator a vendor time prices."""
     keep = cost.evidence[messages.row] != Evidence.VENDOR
-    names = ("node", "row", "seconds", "low_s", "high_s", "transfer_s", "known")
+    names = ("node", "row", "seconds", "low_s", "high_s", "transfer_s", "known", "met")
     return MessageTimes(*(getattr(messages, name)[keep] for name in names))
 
 

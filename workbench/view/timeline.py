@@ -13,7 +13,7 @@ from workbench.study.prediction import Prediction
 from workbench.view import kernels
 from workbench.view.palette import LOOKS, Look, looks
 
-_MARKS = (NodeKind.ROOT, NodeKind.STEP_BEGIN, NodeKind.STEP_END)
+_MARKS = (NodeKind.ROOT, NodeKind.STEP_BEGIN, NodeKind.STEP_END, NodeKind.ARRIVAL, NodeKind.MEETING)
 BUDGET = 9000
 """Rectangles a picture holds at most."""
 
