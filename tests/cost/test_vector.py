@@ -14,6 +14,7 @@ from workbench.cost.choices import Choices
 from workbench.cost.cost import Bound
 from workbench.cost.estimate import estimate
 from workbench.cost.pack import calibration as scalars
+from workbench.cost.pack import pack, stream_launch
 from workbench.cost.rowwise import LOADED
 from workbench.hardware.npu import load_npu
 from workbench.operators.table import Dtype, Kind
@@ -79,7 +80,7 @@ def test_element_by_element_kernels_wait_for_each_step():
     near, far = spec.memory["l2"].latency, spec.memory["hbm"].latency
     again = np.clip((108 * 2 * 4096 * 2 / (40 * 2**20) - 0.1) / 0.9, 0, 1)
     trips = 4736 / (108 * 2) * 4 * LOADED * (2 * near + (1 + again) * far)
-    assert found.resource_s[0, 0, Bound.LAUNCH] == pytest.approx(trips + near + far + scalars(spec, "fp16")[2])
+    assert found.resource_s[0, 0, Bound.LAUNCH] == pytest.approx(trips + near + far + stream_launch(spec, "fp16"))
     assert found.seconds[0, 0] == pytest.approx(111e-6, rel=0.2)
     assert seconds(Kind.NORM, (4736, 4096), dtype=Dtype.FP16, called="layer_norm") < 0.8 * found.seconds[0, 0]
 
@@ -109,7 +110,7 @@ def test_many_tensors_are_many_launches():
     rows = replace(rows, **{name: np.full(2, float(1 << 20)) for name in ("flops", "bytes_read", "bytes_written")})
     one, many = estimate(rows, [spec]).seconds[:, 0]
     trip = spec.memory["l2"].latency + spec.memory["hbm"].latency
-    assert many - one == pytest.approx(9 * (scalars(spec, "fp32")[2] + trip))
+    assert many - one == pytest.approx(9 * (stream_launch(spec, "fp32") + trip))
 
 
 def test_warm_operands_stay_inside():
@@ -191,3 +192,21 @@ def test_laws_of_every_stream(kind, rows, cols, name):
     assert (found.seconds[:, 0] >= found.level_bytes[:, 0, 2] / spec.bandwidth(list(spec.memory)[-1])).all()
     assert (found.seconds[:, 0] >= found.resource_s[:, 0].max(axis=1) * (1 - 1e-12)).all()
     assert found.seconds[1, 0] >= found.seconds[0, 0] * (1 - 1e-12)
+
+
+def test_a_fit_of_products_alone_does_not_slow_streams():
+    """A kernel that only streams has no prologue: where a fit says that it saw products only, the runtime's overhead is the most."""
+    spec = load_npu("a100-sxm4-80gb")
+    alone = replace(scalars_of(spec), launch=5e-6, errors={"gemm": (-0.1, 0.1)})
+    for fit, launch in (
+        (alone, 2e-6),
+        (replace(alone, errors={"gemm": (-0.1, 0.1), "norm": (-0.1, 0.1)}), 5e-6),
+        (replace(alone, errors={}), 5e-6),
+    ):
+        card = replace(spec, calibration={"bf16": fit})
+        assert pack([card], ["bf16"]).launch[0, 0] == launch
+        assert scalars(card, "bf16")[2] == 5e-6  # of products
+
+
+def scalars_of(spec):
+    return next(iter(spec.calibration.values()))

@@ -12,6 +12,7 @@ from workbench.cost import kernels
 from workbench.cost.pack_matrix import check_smallest, common_columns, dtype_columns, levels, shared_rate
 from workbench.cost.pack_matrix import room as room_of
 from workbench.cost.pack_vector import Side, vector_side
+from workbench.hardware.parts import Calibration
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import ITEMSIZE, Dtype
 
@@ -32,6 +33,8 @@ SUBSTITUTES: dict[str, tuple[str, ...]] = {
 DEFAULT_COMPUTE = 0.80  # assumed for a card without a fit; fits on A100, H200, V100 gave 0.85-0.89, on power-limited L40S and T4 0.44-0.57
 DEFAULT_MEMORY = 0.80
 STREAM_MEMORY = 0.85  # sustained share of the outermost bandwidth when streaming (elementwise rows of A100, V100, P100, T4: 0.78-0.95)
+STREAM_GROUPS = frozenset(("elementwise", "softmax", "norm", "reduction", "copy"))
+"""Kinds by whose errors a fit shows that streams took part in it."""
 WARPS = 64.0  # warps that share a GPU core's registers
 
 
@@ -99,7 +102,7 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
                 check_smallest(spec, name, ITEMSIZE[Dtype[dtype.upper()]], matrix[s, d])
             vector[s, d] = vector_rate(spec, dtype)
             memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * min(1.0, scalars[1] * STREAM_MEMORY / DEFAULT_MEMORY)
-            launch[s, d] = scalars[2]
+            launch[s, d] = stream_launch(spec, name or dtype)
         runs_as.append(tuple(names))
     kept = ("cores", "shared_rate", "softmax_rate", "special_rate", "latency", "row_room", "norm_room", "host_rate", "host_latency")
     rest_by_name = dict(zip(kept, per_card, strict=True))
@@ -142,11 +145,29 @@ def calibration(spec: NpuSpec, dtype: str) -> tuple[float, float, float, float]:
 
     A dtype without its own fit takes that of its nearest relative on the same card (fp16 <-> bf16, tf32 and 8-bit from them).
     """
+    found = fit_of(spec, dtype)
+    if found is not None:
+        return found.compute, found.memory, found.launch, found.error
+    return DEFAULT_COMPUTE, DEFAULT_MEMORY, spec.runtime.launch_overhead, math.nan
+
+
+def fit_of(spec: NpuSpec, dtype: str) -> Calibration | None:
+    """Return the fit that prices a dtype: its own, else its nearest relative's, else None."""
     for name in (dtype, *{"bf16": ("fp16",), "fp16": ("bf16",)}.get(dtype, ("bf16", "fp16"))):
         found = spec.calibration.get(name)
         if found is not None and (name == dtype or dtype not in ("fp32", "fp64")):
-            return found.compute, found.memory, found.launch, found.error
-    return DEFAULT_COMPUTE, DEFAULT_MEMORY, spec.runtime.launch_overhead, math.nan
+            return found
+    return None
+
+
+def stream_launch(spec: NpuSpec, dtype: str) -> float:
+    """Return the overhead of a kernel that only streams [s]: the fitted one, but where it says that no stream was among what was
+    fitted at most the runtime's, because a fit of products alone holds what only they begin and end with.
+    """
+    found = fit_of(spec, dtype)
+    if found is None or not found.errors or STREAM_GROUPS & set(found.errors):
+        return spec.runtime.launch_overhead if found is None else found.launch
+    return min(found.launch, spec.runtime.launch_overhead)
 
 
 def _common(spec: NpuSpec) -> tuple[np.ndarray, tuple[float, ...]]:
