@@ -25,10 +25,11 @@ from workbench.operators.table import DIMS, Kind, OpTable
 Interval = tuple[float, float]
 FEW_QUERIES = 16  # up to so many queries attention is called decoding
 COVER = 0.8
+NEAREST = 0.01  # least distance of either end from the predicted time
 FEWEST = 10  # left-out rows from which a kind's own quantiles are stated
 BORROWS: Mapping[str, str] = MappingProxyType(
     {
-        "batched_gemm": "gemm", "conv_backward": "conv_backward_data", "conv_backward_weight": "conv_backward_data",
+        "batched_gemm": "gemm", "grouped_gemm": "gemm", "conv_backward": "conv_backward_data", "conv_backward_weight": "conv_backward_data",
         "conv_backward_data": "conv_forward", "attention_backward": "attention_prefill", "attention_decode": "attention_prefill",
         "reduction": "elementwise", "pooling": "elementwise", "copy": "elementwise", "set": "elementwise", "optimizer": "elementwise",
         "norm": "elementwise", "softmax": "elementwise",
@@ -39,7 +40,9 @@ RELATED = MappingProxyType({"bf16": ("fp16",), "fp16": ("bf16",)})
 """Whose fit, and with it error, a dtype takes on the same card."""
 WIDER = MappingProxyType({"high": 1.0, "medium": 1.0, "weak": 1.25, "invented": 1.25})
 """Power of (1 + low) and (1 + high) by a card's confidence: a judgement, nobody can measure a card that nobody has."""
-PRODUCTS = ("gemm", "batched_gemm")
+NARROW_DTYPES, NARROW = ("fp8", "int8", "uint8", "int4", "int8_wo", "int4_wo"), "_narrow"
+"""Types whose kernels are less settled than those of 16 and 32 bits, and the ending of kinds whose error was measured on them."""
+PRODUCTS = ("gemm", "batched_gemm", "grouped_gemm")
 
 
 def groups_of(table: OpTable) -> np.ndarray:
@@ -64,8 +67,8 @@ def quantiles(predicted_s: np.ndarray, measured_s: np.ndarray) -> Interval:
     Returns
     -------
     low, high : float
-        ``measured`` lies between ``predicted x (1 + low)`` and ``predicted x (1 + high)``; low <= 0 <= high, so that the
-        predicted time is inside. Where that cuts one end off, the other is moved in until 80 % remain. Ranks are
+        ``measured`` lies between ``predicted x (1 + low)`` and ``predicted x (1 + high)``; low < 0 < high by at least
+        `NEAREST`, so that the predicted time is inside. Where that cuts one end off, the other is moved in until 80 % remain. Ranks are
         counted as of U + 1 rows, as split conformal prediction asks: few rows know their quantiles badly.
     """
     miss = np.log(measured_s / predicted_s)
@@ -75,7 +78,7 @@ def quantiles(predicted_s: np.ndarray, measured_s: np.ndarray) -> Interval:
         low, high = 0.0, max(_ranked(miss, COVER + below), 0.0)
     elif high < 0.0:
         low, high = min(_ranked(miss, 1.0 - COVER - above), 0.0), 0.0
-    return float(np.expm1(low)), float(np.expm1(high))
+    return min(float(np.expm1(low)), -NEAREST), max(float(np.expm1(high)), NEAREST)
 
 
 def _ranked(miss: np.ndarray, share: float) -> float:
@@ -126,9 +129,9 @@ def intervals(table: OpTable, cards: Cards, column: np.ndarray) -> tuple[np.ndar
             for d, dtype in enumerate(cards.dtypes):
                 found = fit_of(spec, runs[d] or dtype)
                 if found is not None:
+                    general = narrow if dtype in NARROW_DTYPES else wide
                     own = [_fitted(found, name) or other for name, other in zip(names, general, strict=True)]
                     ends[s, d] = np.reshape(own, (-1, 2))
-                    general = narrow if dtype in NARROW_DTYPES else wide
     factors = 1.0 + ends[:, column, place]
     return factors[..., 0].T, factors[..., 1].T
 

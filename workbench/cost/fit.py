@@ -1,9 +1,10 @@
 """Three scalars a card and dtype (compute share, memory share, launch), fitted on measured operators of all kinds together.
 
 Every kind of operator has an error of its own size, and families of kinds count alike, however many rows they have (`lattice`):
-many rows of one kind, or kinds the model knows badly, do not outvote the rest. Rows are split by a hash of operator, dtype and
-shape, so that one shape never stands on both sides (design.md, section 7); what is said of a row's error comes from a fit
-without its fold. Many rows are thinned to a hashed sample a kind for the fit; all rows are scored.
+many rows of one kind, or kinds the model knows badly, do not outvote the rest. Products and streams, which the scalars are about,
+count more than kinds composed of them. Rows are split by a hash of operator, dtype and shape, so that one shape never stands on
+both sides (design.md, section 7); what is said of a row's error comes from a fit without its fold. Many rows are thinned to a
+hashed sample a kind for the fit; all rows are scored.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ FAMILY: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 """Family of a kind of operator; all others stream."""
+COMPOSED, COMPOSED_WEIGHT = ("attention", "conv", "recurrent"), 0.25
+"""Families made of products and streams, and their weight where products or streams are there too: a card's sustained compute,
+bandwidth and overhead are what these show; kinds composed of them add assumptions of their own, and settle only what is left."""
 Make = Callable[[OpTable], Predictor]
 
 
@@ -111,9 +115,11 @@ def fit_scalars(make: Make, table: OpTable, own: np.ndarray, *, folds: int = FOL
 
 
 def family_weights(group: np.ndarray) -> dict[int, float]:
-    """Return the weight of every group code that occurs: families count alike, and the groups of one family."""
+    """Return the weight of every group code that occurs: groups of a family count alike, and families but for `COMPOSED`."""
     family = {int(code): FAMILY.get(ERROR_GROUPS[code], "streams") for code in np.unique(group)}
-    return {code: 1.0 / sum(other == name for other in family.values()) for code, name in family.items()}
+    light = COMPOSED_WEIGHT if set(family.values()) - set(COMPOSED) else 1.0
+    weight = {name: light if name in COMPOSED else 1.0 for name in family.values()}
+    return {code: weight[name] / sum(other == name for other in family.values()) for code, name in family.items()}
 
 
 def _determined(lattice: Lattice, best: Point) -> tuple[bool, bool, bool]:
