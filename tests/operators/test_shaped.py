@@ -79,6 +79,15 @@ def test_channels_last_and_groups():
     found = extents(Word(Kind.CONV_FORWARD), text((2, 56, 56, 64), (3, 3, 64, 128)), text((2, 56, 56, 128)), layout="NHWC")
     assert (found["c"], found["k"], found["h"], found["pad_h"], found["groups"]) == (64, 128, 56, 1, 1)
     assert extents(Word(Kind.CONV_FORWARD), text((1, 64, 8, 8), (64, 1, 3, 3)), text((1, 64, 8, 8)))["groups"] == 64
+    same = extents(Word(Kind.CONV_FORWARD), text((8, 56, 56, 64), (64, 3, 3, 64)), text((8, 56, 56, 64)), layout="NHWC")
+    assert (same["r"], same["s"], same["pad_h"]) == (3, 3, 1)  # as many channels in as out: the window is still 3 x 3
+
+
+def test_blocks_of_channels_of_ascend():
+    """NC1HWC0 with blocks of 16: 4 x 16 channels; FRACTAL_Z: 4 x 3 x 3 = 36 blocks of the kernel (CANN, data formats)."""
+    found = extents(Word(Kind.CONV_FORWARD), text((8, 4, 56, 56, 16), (36, 8, 16, 16)), text((8, 8, 28, 28, 16)))
+    assert found == {"n": 8, "c": 64, "h": 56, "w": 56, "k": 128, "r": 3, "s": 3, "groups": 1,
+                     "stride_h": 2, "pad_h": 1, "stride_w": 2, "pad_w": 1}  # fmt: skip
 
 
 def test_attention_needs_the_names_of_its_axes():

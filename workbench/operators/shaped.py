@@ -7,7 +7,7 @@ Source of the forms: CANN profiling guide, ``kernel_details.csv`` and ``op_summa
 
 from __future__ import annotations
 
-from math import prod
+from math import isqrt, prod
 
 from workbench.operators.cells import Shape, named_extents, shapes
 from workbench.operators.table import Kind
@@ -17,6 +17,7 @@ PRODUCTS = (Kind.GEMM, Kind.BATCHED_GEMM)
 ATTENTION = (Kind.ATTENTION_FORWARD,)
 BLOCK = 16  # of Ascend's fractal formats
 MOST_STRIDE = 8
+WIDEST = 1024  # kernel; a wider one is no convolution
 _AXES = {"BNSD": "bnsd", "BHSD": "bnsd", "BSND": "bsnd", "BSHD": "bsnd", "TND": "snd", "NTD": "nsd"}
 
 
@@ -93,18 +94,35 @@ def _product(factors: list[Shape], out: Shape, layout: str) -> dict[str, int]:
 
 
 def _convolution(given: list[Shape], out: Shape, layout: str, depthwise: bool) -> dict[str, int]:
-    if len(given) < 2 or {len(given[0]), len(given[1]), len(out)} != {4}:
+    """Input, kernel and output of rank 4 (channels first or last), or of rank 5 in blocks of channels with a fractal kernel."""
+    if len(given) < 2:
         return {}
     x, w, y = given[0], given[1], out
-    if layout.startswith("NHWC"):
-        x, y = (x[0], x[3], x[1], x[2]), (y[0], y[3], y[1], y[2])
-        w = (w[3], w[2], w[0], w[1]) if w[3] == y[1] else (w[0], w[3], w[1], w[2])  # HWIO, or OHWI
+    kernels: list[Shape] = []
+    if (len(x), len(w), len(y)) == (5, 4, 5):  # NC1HWC0, FRACTAL_Z: c1 x r x s, k1, 16, c0; r and s are taken as equal
+        window, rest = divmod(w[0], max(x[1], 1))
+        side = isqrt(window)
+        if not rest and side * side == window and not depthwise:
+            kernels = [(y[1] * y[4], x[1] * x[4], side, side)]
+        x, y = (x[0], x[1] * x[4], x[2], x[3]), (y[0], y[1] * y[4], y[2], y[3])
+    elif {len(x), len(w), len(y)} == {4}:
+        kernels = [w]
+        if layout.startswith("NHWC"):
+            x, y = (x[0], x[3], x[1], x[2]), (y[0], y[3], y[1], y[2])
+            kernels = [(w[0], w[3], w[1], w[2]), (w[3], w[2], w[0], w[1])]  # OHWI, HWIO
+    else:
+        return {}
+    return next((dims for kernel in kernels if (dims := _windows(x, kernel, y, depthwise))), {})
+
+
+def _windows(x: Shape, w: Shape, y: Shape, depthwise: bool) -> dict[str, int]:
+    """Return a convolution whose strides and paddings give the output; the least stride, and of it the most padding."""
     if w[0] != y[1] or w[1] == 0 or x[1] % w[1]:
         return {}
     dims = {"n": x[0], "c": x[1], "h": x[2], "w": x[3], "k": w[0], "r": w[2], "s": w[3], "groups": x[1] if depthwise else x[1] // w[1]}
     for side, size, kernel, result in (("h", x[2], w[2], y[2]), ("w", x[3], w[3], y[3])):
         fits = [(stride, pad) for stride in range(1, MOST_STRIDE + 1) for pad in range(kernel // 2 + 1)
-                if size + 2 * pad >= kernel and (size + 2 * pad - kernel) // stride + 1 == result]  # fmt: skip
+                if size + 2 * pad >= kernel and (size + 2 * pad - kernel) // stride + 1 == result] if kernel < WIDEST else []  # fmt: skip
         if not fits:
             return {}
         stride = min(stride for stride, _ in fits)
