@@ -39,6 +39,7 @@ MODELLED = [
     (Kind.OPTIMIZER, Dtype.FP32, (1 << 20, 100)),
     (Kind.RNN, Dtype.FP16, (512, 16, 25)),
     (Kind.SORT, Dtype.INT64, (16, 65536)),
+    (Kind.GROUPED_GEMM, Dtype.BF16, (8, 4096, 1024, 512, 1024)),
 ]
 FLOPS = [2.0 * 2 * 16 * (1024 * 1025 // 2) * 128 * (1 + i) for i in range(2)]
 

@@ -11,7 +11,7 @@ from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.errors import intervals
 from workbench.cost.models import ON_MATRIX, dtype_columns, dtype_names, model
-from workbench.cost.pack import Cards, pack
+from workbench.cost.pack import WEIGHT_ONLY, Cards, pack
 from workbench.cost.scale import scaled_measurement
 from workbench.cost.vendor import VendorTimes
 from workbench.cost.vendor_apply import state
@@ -110,7 +110,7 @@ def _substitutions(table: OpTable, cards: Cards, column: np.ndarray) -> tuple[np
     on_matrix = table.among(ON_MATRIX)
     for d, dtype in enumerate(cards.dtypes):
         for spec, names in zip(cards.specs, cards.runs_as, strict=True):
-            if names[d] in ("", dtype) or dtype == "unknown":
+            if names[d] in ("", dtype) or dtype == "unknown" or (dtype in WEIGHT_ONLY and names[d] in ("fp16", "bf16")):
                 continue
             rows = on_matrix & (column == d) & (codes == 0)
             if rows.any():

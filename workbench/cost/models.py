@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.cost import attention, convolution, exchange, matrix, power, realities, recurrent, vector
+from workbench.cost import attention, convolution, exchange, grouped, matrix, power, realities, recurrent, vector
 from workbench.cost.choices import FREE, Choices, Copies
 from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards, dtype_name
 from workbench.cost.sparsity import pruned
 from workbench.cost.tiles import stepping
 from workbench.operators.instructions import instructions, kernels, narrow
-from workbench.operators.table import DIMS, ITEMSIZE, Dtype, Kind, OpTable
+from workbench.operators.table import DIMS, ITEMSIZE, WEIGHT_SIZE, Dtype, Kind, OpTable
 
 PRODUCTS = (Kind.GEMM, Kind.BATCHED_GEMM)
 ATTENTION = (Kind.ATTENTION_FORWARD, Kind.ATTENTION_BACKWARD)
 ROWWISE = (Kind.SOFTMAX, Kind.NORM, Kind.REDUCTION, Kind.EMBEDDING, Kind.SORT)
 STREAMS = (*ROWWISE, Kind.ELEMENTWISE, Kind.POOLING, Kind.COPY, Kind.SET, Kind.OPTIMIZER)
-ON_MATRIX = (*PRODUCTS, *ATTENTION, *convolution.PASSES, Kind.RNN)
+ON_MATRIX = (*PRODUCTS, Kind.GROUPED_GEMM, *ATTENTION, *convolution.PASSES, Kind.RNN)
 
 
 def dtype_names(table: OpTable) -> tuple[str, ...]:
@@ -38,6 +38,13 @@ def item_sizes(table: OpTable) -> np.ndarray:
     return np.array([ITEMSIZE[Dtype(code)] for code in range(len(Dtype))])[table.dtype]
 
 
+def operand_sizes(dtype: np.ndarray) -> np.ndarray:
+    """Return the bytes an element of A, B and C of products, float64 [U, 3] [B]: narrow weights, 8-bit products write 16-bit results."""
+    sizes = np.array([(ITEMSIZE[Dtype(code)], WEIGHT_SIZE[Dtype(code)], max(ITEMSIZE[Dtype(code)], 2.0)) for code in range(len(Dtype))])
+    found: np.ndarray = sizes[dtype]
+    return found
+
+
 def model(table: OpTable, cards: Cards, column: np.ndarray, choices: Choices = FREE) -> Priced:
     """Price rows by the analytical model of their kind; nan where there is none (unknown kind, or a dtype the card cannot run).
 
@@ -56,7 +63,8 @@ def model(table: OpTable, cards: Cards, column: np.ndarray, choices: Choices = F
     out.seconds[:] = np.nan
     size = item_sizes(table)
     kinds = set(table.kind.tolist())
-    for group in (PRODUCTS, (Kind.ATTENTION_FORWARD,), (Kind.ATTENTION_BACKWARD,), (Kind.RNN,), *((kind,) for kind in convolution.PASSES)):
+    alone = (Kind.GROUPED_GEMM, *ATTENTION, Kind.RNN, *convolution.PASSES)
+    for group in (PRODUCTS, *((kind,) for kind in alone)):
         if kinds.isdisjoint(group):
             continue
         rows = np.flatnonzero(table.among(group))
@@ -89,9 +97,10 @@ def _matrix_group(
     choices: Choices,
 ) -> Priced:
     dims, sizes, columns = table.dims[rows], size[rows], column[rows]
+    if kind == Kind.GROUPED_GEMM:
+        return grouped.grouped(dims, operand_sizes(table.dtype[rows]), columns, cards, choices.copies)
     if kind in PRODUCTS:
-        operand = np.repeat(sizes[:, None], 3, axis=1)
-        operand[:, 2] = np.where(operand[:, 2] < 2.0, 2.0, operand[:, 2])  # 8-bit products write 16-bit results
+        operand = operand_sizes(table.dtype[rows])
         if choices.sparse:
             cards, operand = pruned(cards, operand, columns)
         if choices.tile is not None:
@@ -100,7 +109,9 @@ def _matrix_group(
             return matrix.products(dims[:, :4], operand, columns, stepping(cards, tile), copies=choices.copies, tile=fixed)[0]
         return matrix.products(dims[:, :4], operand, columns, cards, copies=choices.copies)[0]
     if kind in ATTENTION:
-        return attention.attention(dims, table.flops[rows], sizes, kind == Kind.ATTENTION_BACKWARD, columns, cards, choices.copies)
+        return attention.attention(
+            dims, table.flops[rows], sizes, kind == Kind.ATTENTION_BACKWARD, columns, cards, choices.attention_copies
+        )
     if kind == Kind.RNN:
         moved = table.bytes_read[rows] - table.bytes_written[rows]
         return recurrent.recurrent(dims, table.flops[rows], moved, sizes, columns, cards, choices.copies, choices.persistent)

@@ -24,11 +24,15 @@ SUBSTITUTES: dict[str, tuple[str, ...]] = {
     "int8": ("int8", "fp16", "bf16", "fp32"),
     "uint8": ("int8", "fp16", "bf16", "fp32"),
     "int4": ("int4", "int8", "fp16", "bf16", "fp32"),
+    "int8_wo": ("fp16", "bf16", "fp32"),
+    "int4_wo": ("fp16", "bf16", "fp32"),
     "fp32": ("fp32",),
     "fp64": ("fp64",),
     "unknown": ("fp32",),
 }
 """What a matrix product runs as where a card lacks its dtype, best first; ``fp32`` may run on the vector unit."""
+WEIGHT_ONLY = ("int8_wo", "int4_wo")
+"""Types whose products are those of the activations by design: weights are widened on their way to the matrix unit, beside its work."""
 
 DEFAULT_COMPUTE = 0.80  # assumed for a card without a fit; fits on A100, H200, V100 gave 0.85-0.89, on power-limited L40S and T4 0.44-0.57
 DEFAULT_MEMORY = 0.80
@@ -99,7 +103,7 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
             scalars = calibration(spec, name or dtype)
             matrix[s, d] = dtype_columns(spec, name, common, scalars)
             if name:
-                check_smallest(spec, name, ITEMSIZE[Dtype[dtype.upper()]], matrix[s, d])
+                check_smallest(spec, name, ITEMSIZE[Dtype[name.upper()]], matrix[s, d])
             vector[s, d] = vector_rate(spec, dtype)
             memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * min(1.0, scalars[1] * STREAM_MEMORY / DEFAULT_MEMORY)
             launch[s, d] = stream_launch(spec, name or dtype)

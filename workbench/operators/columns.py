@@ -13,7 +13,7 @@ from workbench.errors import InvalidSpec
 from workbench.operators import headings
 from workbench.operators.attention import BOTTOM_RIGHT, FULL, TOP_LEFT
 from workbench.operators.cells import MOST, MOST_SMALL, UNITS, amount, decimal_mark, missing, whole
-from workbench.operators.headings import ALIASES, KNOWN, LABELS, SHAPES, TITLES
+from workbench.operators.headings import ALIASES, KNOWN, LABELS, SHAPES, TITLES, defaults
 from workbench.operators.layouts import NAMES as LAYOUTS
 from workbench.operators.layouts import layout_of
 from workbench.operators.listed import Dims, Listed
@@ -25,11 +25,7 @@ from workbench.operators.words import Word, element_type, word
 LARGE = ("elements", "bytes", "rows")
 LONGEST_S = 1e6  # [s]; longer is no operator, and sums of it may overflow
 MASKS = MappingProxyType({"none": FULL, "full": FULL, "": FULL, "causal": BOTTOM_RIGHT, "bottom_right": BOTTOM_RIGHT, "top_left": TOP_LEFT})
-PRODUCT_LIKE = (Kind.CONV_FORWARD, Kind.CONV_BACKWARD_DATA, Kind.CONV_BACKWARD_WEIGHT)
-DEFAULTS: Mapping[str, int] = MappingProxyType(
-    {"groups": 1, "dilation_h": 1, "dilation_w": 1, "stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0, "depth": 1, "t": 1,
-     "window": 0, "direction": 0, "tensors": 1, "kv_bits": 0, "page": 0, "splits": 0, "portable": 0, "layout": 0}
-)  # fmt: skip
+PRODUCT_LIKE = (Kind.GROUPED_GEMM, Kind.CONV_FORWARD, Kind.CONV_BACKWARD_DATA, Kind.CONV_BACKWARD_WEIGHT)
 PORTABLE = re.compile(r"triton|portable", re.IGNORECASE)
 """Names of attention kernels that are written once for all cards."""
 GUESSES = ((Kind.ATTENTION_FORWARD, ("head_dim",)), (Kind.CONV_FORWARD, ("r", "s", "h")), (Kind.RNN, ("hidden", "timesteps")),
@@ -172,7 +168,7 @@ def listed(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UNKN
     seconds = time_of(sheet, columns, row)
     dims = dims_of(sheet, columns, row, found)
     if isinstance(dims, str) and found.kind in PRODUCT_LIKE and all(cell(name) for name in "mnk"):
-        found = Word(Kind.BATCHED_GEMM)  # a convolution stated as the products it comes to
+        found = Word(Kind.BATCHED_GEMM)  # stated as the (equal) products it comes to
         dims = dims_of(sheet, columns, row, found)
     if isinstance(dims, str):
         return LeftOut(row, title, dims)
@@ -249,7 +245,7 @@ def dims_of(sheet: Sheet, columns: Columns, row: int, found: Word) -> Dims | str
         given = extents(found, *("" if missing(text) else text for text in texts)) | given
     if found.depthwise and "c" in given:
         given.setdefault("groups", given["c"])
-    full = dict(DEFAULTS) | ({"batch": 1} if kind in (Kind.GEMM, Kind.BATCHED_GEMM) else {"causal": found.causal}) | given
+    full = defaults(kind, found.causal) | given
     if "heads" in full:
         full.setdefault("kv_heads", full["heads"])
     if "head_dim" in full:

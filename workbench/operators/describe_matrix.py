@@ -15,6 +15,7 @@ from typing import Any
 from workbench.operators import formulas
 from workbench.operators.call import Call, Tensor
 from workbench.operators.described import Described, Ran, broadcast, described, nbytes, ran_dtype
+from workbench.operators.grouped import grouped_gemm
 from workbench.operators.table import ITEMSIZE, Dtype, Kind
 
 Rule = Callable[[Call, Ran, Mapping[str, Any]], Described | None]
@@ -85,7 +86,8 @@ def outer(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
 def grouped_matmul(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
     """Products of G groups that split the rows, columns or terms of a two-dimensional factor (experts): each row meets one group.
 
-    The groups' own sizes are values, not shapes: they count as equal, so the FLOPs are exact and the tiles typical.
+    The groups' own sizes are values, not shapes: they count as equal, so the FLOPs are exact and the tiles typical. Rows in groups,
+    a matrix each, are of `Kind.GROUPED_GEMM`.
     """
     a, b = call.tensor(rule["a"]), call.tensor(rule["b"])
     if a is None or b is None or not {len(a.shape), len(b.shape)} <= {2, 3}:
@@ -95,6 +97,11 @@ def grouped_matmul(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described |
     m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
     if not groups or b.shape[-2] != k:
         return None
+    if len(a.shape) == 2 and len(b.shape) == 3:
+        dtype = ran_dtype(a.dtype, ran)
+        written = 2.0 if dtype == Dtype.FP8 else 4.0 if a.dtype == Dtype.INT8 else ITEMSIZE[a.dtype]
+        work = grouped_gemm(groups, m, 0, n, k, ITEMSIZE[a.dtype], written, ITEMSIZE[b.dtype])
+        return described(Kind.GROUPED_GEMM, dtype, (groups, m, 0, n, k), work)
     whole = 2.0 * m * n * k * (groups if len(a.shape) == len(b.shape) == 3 else 1)
     split = [-(-extent // groups) for extent in (m, n, k)]
     if len(a.shape) == 2:

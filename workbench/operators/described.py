@@ -25,11 +25,14 @@ _RANK = {
     Dtype.FP32: 9,
     Dtype.FP64: 10,
     Dtype.COMPLEX64: 11,
+    Dtype.INT8_WO: 8,
+    Dtype.INT4_WO: 8,
 }
 
 MATRIX_KINDS = (
     Kind.GEMM,
     Kind.BATCHED_GEMM,
+    Kind.GROUPED_GEMM,
     Kind.CONV_FORWARD,
     Kind.CONV_BACKWARD_DATA,
     Kind.CONV_BACKWARD_WEIGHT,

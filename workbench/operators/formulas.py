@@ -42,7 +42,9 @@ def _work(flops: np.ndarray, read: np.ndarray, written: np.ndarray) -> Work:
     return Work(*np.broadcast_arrays(flops, read, written))
 
 
-def gemm(batch: ArrayLike, m: ArrayLike, n: ArrayLike, k: ArrayLike, size_in: ArrayLike, size_out: ArrayLike) -> Work:
+def gemm(
+    batch: ArrayLike, m: ArrayLike, n: ArrayLike, k: ArrayLike, size_in: ArrayLike, size_out: ArrayLike, size_b: ArrayLike | None = None
+) -> Work:
     """Matrix products C[b] = A[b] B[b] with A of m x k and B of k x n.
 
     Parameters
@@ -51,6 +53,8 @@ def gemm(batch: ArrayLike, m: ArrayLike, n: ArrayLike, k: ArrayLike, size_in: Ar
         Extents; ``batch`` independent products.
     size_in, size_out : array_like
         Bytes an element of A and B, and of C [B].
+    size_b : array_like, optional
+        Bytes an element of B where it is another (weights kept in 8 or 4 bits) [B].
 
     Returns
     -------
@@ -58,7 +62,8 @@ def gemm(batch: ArrayLike, m: ArrayLike, n: ArrayLike, k: ArrayLike, size_in: Ar
         2 b m n k FLOPs [3]_; reads b (m k + k n), writes b m n elements.
     """
     batch, m, n, k = _f(batch), _f(m), _f(n), _f(k)
-    return _work(2.0 * batch * m * n * k, batch * (m * k + k * n) * _f(size_in), batch * m * n * _f(size_out))
+    second = _f(size_in if size_b is None else size_b)
+    return _work(2.0 * batch * m * n * k, batch * (m * k * _f(size_in) + k * n * second), batch * m * n * _f(size_out))
 
 
 def output_extent(size: ArrayLike, kernel: ArrayLike, stride: ArrayLike, padding: ArrayLike, dilation: ArrayLike) -> np.ndarray:

@@ -33,6 +33,10 @@ _ATTENTION = {
     "window": ("window",), "kv_bits": ("kv_bits",), "page": ("page", "page_size"), "splits": ("splits", "num_splits", "kv_splits"),
     "portable": ("portable",),
 }  # fmt: skip
+_GROUPED = {
+    "groups": ("groups", "experts", "num_experts"), "rows": ("rows", "tokens", "total_rows"),
+    "busiest": ("busiest", "busiest_rows"), "n": ("n",), "k": ("k",),
+}  # fmt: skip
 _ROWS = {"rows": ("rows",), "cols": ("cols", "columns")}
 ALIASES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {kind: {name: (name,) for name in names} for kind, names in DIMS.items()}
@@ -40,9 +44,14 @@ ALIASES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     | dict.fromkeys((Kind.CONV_FORWARD, Kind.CONV_BACKWARD_DATA, Kind.CONV_BACKWARD_WEIGHT, Kind.CONV_BACKWARD), _CONV)
     | dict.fromkeys((Kind.ATTENTION_FORWARD, Kind.ATTENTION_BACKWARD), _ATTENTION)
     | dict.fromkeys((Kind.SOFTMAX, Kind.NORM, Kind.REDUCTION, Kind.EMBEDDING, Kind.SORT), _ROWS)
+    | {Kind.GROUPED_GEMM: _GROUPED}
     | {Kind.RNN: {"hidden": ("hidden",), "batch": ("batch", "b"), "timesteps": ("timesteps", "steps")}}
 )
 """Columns (small letters) that give each dimension of a kind, best first."""
+DEFAULTS: Mapping[str, int] = MappingProxyType(
+    {"groups": 1, "dilation_h": 1, "dilation_w": 1, "stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0, "depth": 1, "t": 1,
+     "window": 0, "direction": 0, "tensors": 1, "kv_bits": 0, "page": 0, "splits": 0, "portable": 0, "layout": 0}
+)  # fmt: skip
 KNOWN = frozenset(name for kind in ALIASES.values() for names in kind.values() for name in names) | set(SILENT) | set(LABELS)
 _WORDS = "latency|time|duration|elapsed|runtime|run time|mean|median|avg|average|\u8017\u65f6|\u65f6\u5ef6|\u65f6\u95f4"
 _NOT = re.compile(
@@ -58,6 +67,13 @@ _CYCLES = re.compile(
 )
 _RANKS = (re.compile(r"median"), re.compile(r"mean|avg|average"))
 BARE = re.compile(rf"(?:[\w\s]*?(?:\A|[\s_]))?(?:{_WORDS})(?:[\s_]+[\w\s]*)?\Z")
+
+
+def defaults(kind: Kind, causal: int) -> dict[str, int]:
+    """Return the dimensions of a kind that a table need not give; ``causal`` as the operator's name says."""
+    if kind == Kind.GROUPED_GEMM:
+        return {"busiest": 0}
+    return dict(DEFAULTS) | ({"batch": 1} if kind in (Kind.GEMM, Kind.BATCHED_GEMM) else {"causal": causal})
 
 
 def time_unit(name: str) -> float | None:

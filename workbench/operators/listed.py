@@ -13,8 +13,9 @@ import numpy as np
 from workbench.operators import formulas
 from workbench.operators.attention import attention
 from workbench.operators.formulas import Work
+from workbench.operators.grouped import grouped_gemm
 from workbench.operators.messages import traffic
-from workbench.operators.table import COLLECTIVES, DIMS, ITEMSIZE, MAX_DIMS, Dtype, Kind, OpTable
+from workbench.operators.table import COLLECTIVES, DIMS, ITEMSIZE, MAX_DIMS, WEIGHT_SIZE, Dtype, Kind, OpTable
 from workbench.operators.words import Word
 
 Dims = tuple[int, ...]
@@ -87,7 +88,8 @@ def _named(row: Listed) -> dict[str, Any]:
 
 
 def _gemm(row: Listed, size: float) -> Work:
-    return formulas.gemm(**_named(row), size_in=size, size_out=max(size, 2.0))
+    product = grouped_gemm if row.word.kind == Kind.GROUPED_GEMM else formulas.gemm
+    return product(**_named(row), size_in=size, size_out=max(size, 2.0), size_b=WEIGHT_SIZE[row.dtype])
 
 
 def _convolution(row: Listed, size: float) -> Work:
@@ -124,6 +126,7 @@ _WORK: Mapping[Kind, Callable[[Listed, float], Work]] = MappingProxyType(
     {
         Kind.GEMM: _gemm,
         Kind.BATCHED_GEMM: _gemm,
+        Kind.GROUPED_GEMM: _gemm,
         **dict.fromkeys(_PASSES, _convolution),
         Kind.ATTENTION_FORWARD: _attention,
         Kind.ATTENTION_BACKWARD: _attention,

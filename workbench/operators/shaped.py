@@ -49,6 +49,8 @@ def extents(found: Word, inputs: str, outputs: str = "", plain: str = "", mnk: s
         return {}
     if found.kind in PRODUCTS:
         return _product([shape for shape in given if len(shape) > 1], out, layout.upper())
+    if found.kind == Kind.GROUPED_GEMM:
+        return _grouped(given)
     if found.kind == Kind.CONV_FORWARD:
         return _convolution(given, out, layout.upper(), found.depthwise)
     if found.kind in ATTENTION:
@@ -66,6 +68,16 @@ def extents(found: Word, inputs: str, outputs: str = "", plain: str = "", mnk: s
 
 def _elements(shape: Shape) -> int:
     return prod(shape)
+
+
+def _grouped(given: list[Shape]) -> dict[str, int]:
+    """Rows of all groups x k, or groups x rows x k; then groups x k x n, or n x k where k says so."""
+    if len(given) < 2 or len(given[0]) not in (2, 3) or len(given[1]) != 3:
+        return {}
+    rows, k, (groups, *sides) = prod(given[0][:-1]), given[0][-1], given[1]
+    if k not in sides or (len(given[0]) == 3 and given[0][0] != groups):
+        return {}
+    return {"groups": groups, "rows": rows, "n": sides[1] if sides[0] == k else sides[0], "k": k}
 
 
 def _product(factors: list[Shape], out: Shape, layout: str) -> dict[str, int]:

@@ -39,6 +39,7 @@ class Kind(IntEnum):
     BARRIER = 24
     CONV_BACKWARD = 25  # data and weight gradient in one framework operator
     SORT = 26  # sort, top-k, unique
+    GROUPED_GEMM = 27  # experts: groups of rows, each times a matrix of its own
 
 
 class Dtype(IntEnum):
@@ -59,6 +60,8 @@ class Dtype(IntEnum):
     BOOL = 12
     INT4 = 13
     COMPLEX64 = 14
+    INT8_WO = 15  # 16-bit activations and products, weights kept in 8 bits
+    INT4_WO = 16  # the same with weights of 4 bits
 
 
 ITEMSIZE = {
@@ -77,8 +80,12 @@ ITEMSIZE = {
     Dtype.BOOL: 1.0,
     Dtype.INT4: 0.5,
     Dtype.COMPLEX64: 8.0,
+    Dtype.INT8_WO: 2.0,
+    Dtype.INT4_WO: 2.0,
 }
-"""Bytes an element [B]."""
+"""Bytes an element [B]; of weight-only types, of the activations."""
+WEIGHT_SIZE = {**ITEMSIZE, Dtype.INT8_WO: 1.0, Dtype.INT4_WO: 0.5}
+"""Bytes an element of a product's second factor [B]."""
 
 MAX_DIMS = 20
 # layout: a code of `workbench.operators.layouts.Layout` (0: unstated)
@@ -122,6 +129,8 @@ DIMS: dict[Kind, tuple[str, ...]] = {
     Kind.SEND_RECV: _COLLECTIVE,
     Kind.BARRIER: _COLLECTIVE,
     Kind.SORT: ("rows", "cols"),
+    # busiest: rows of the largest group, 0 where all are alike; groups beyond the rows are empty
+    Kind.GROUPED_GEMM: ("groups", "rows", "busiest", "n", "k"),
 }
 """Meaning of the columns of ``OpTable.dims`` by kind; unused columns hold 0."""
 

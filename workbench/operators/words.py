@@ -53,10 +53,7 @@ DTYPES: Mapping[str, tuple[Dtype, str]] = MappingProxyType(
         "long": (Dtype.INT64, ""), "uint64": (Dtype.INT64, ""), "u64": (Dtype.INT64, ""),
         "s4": (Dtype.INT4, ""), "u4": (Dtype.INT4, ""), "i4": (Dtype.INT4, ""),
         "pred": (Dtype.BOOL, ""), "c64": (Dtype.COMPLEX64, ""), "qint8": (Dtype.INT8, ""), "w8a8": (Dtype.INT8, ""),
-        "w8a16": (Dtype.FP16, "8-bit weights are priced as fp16 (their smaller traffic is not modelled)"),
-        "w4a16": (Dtype.FP16, "4-bit weights are priced as fp16 (their smaller traffic is not modelled)"),
-        "int8_wo": (Dtype.FP16, "8-bit weights are priced as fp16 (their smaller traffic is not modelled)"),
-        "int4_wo": (Dtype.FP16, "4-bit weights are priced as fp16 (their smaller traffic is not modelled)"),
+        "w8a16": (Dtype.INT8_WO, ""), "w4a16": (Dtype.INT4_WO, ""),
         "fp16in_fp32math": (Dtype.FP16, "fp16 operands with fp32 products are priced as fp16 products"),
     }
 )  # fmt: skip

@@ -80,6 +80,7 @@ ACCOUNT: tuple[tuple[str, Ink], ...] = (
 _MATRIX_KINDS = (
     Kind.GEMM,
     Kind.BATCHED_GEMM,
+    Kind.GROUPED_GEMM,
     Kind.CONV_FORWARD,
     Kind.CONV_BACKWARD,
     Kind.CONV_BACKWARD_DATA,
