@@ -18,7 +18,8 @@ from workbench.operators.table import DIMS, Dtype, Kind, OpTable
 
 ATTENTION = (Kind.ATTENTION_FORWARD, Kind.ATTENTION_BACKWARD)
 PRODUCTS = (Kind.GEMM, Kind.BATCHED_GEMM)
-NARROW = (Dtype.INT8_WO, Dtype.INT4_WO)
+NARROW = tuple(code for code in Dtype if code.name.endswith("_WO"))
+"""Types of products whose weights alone are narrow."""
 QUERIES = 128.0  # rows of a tile of scores
 SCORE = 4.0  # bytes of a score, and of a partial result
 WIDE = 2.0  # bytes of a widened weight
