@@ -38,7 +38,8 @@ class Launch:
     """Call the runtime to queue ``ns`` of device work on a stream.
 
     The call takes ``issue_ns`` of the program, after waiting for a free slot of the stream's queue. A ``blocking`` call
-    (a copy to pageable memory) returns only when the work is done.
+    (a copy to pageable memory) returns only when the work is done. Work that ``meets`` others (of ``members`` ranks, itself included)
+    holds its stream until all of them have started, and takes ``ns`` from then on.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Launch:
     call: str = "cudaLaunchKernel"
     blocking: bool = False
     args: Mapping[str, object] = field(default_factory=dict)
+    meets: str = ""
+    members: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -60,15 +60,41 @@ class Item:
     needs: Flag | None = None
 
 
+class World:
+    """What the machines of a job share: time, the agenda, and work that meets."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.agenda: list[tuple[int, int, Callable[[], None]]] = []
+        self.order = 0
+        self.met: dict[str, list[Callable[[], None]]] = {}
+
+    def at(self, time_ns: int, callback: Callable[[], None]) -> None:
+        """Call back at a time, in order of asking."""
+        self.order += 1
+        heapq.heappush(self.agenda, (time_ns, self.order, callback))
+
+    def run(self) -> None:
+        """Work off the agenda."""
+        while self.agenda:
+            self.now, _, callback = heapq.heappop(self.agenda)
+            callback()
+
+    def meet(self, name: str, members: int, go: Callable[[], None]) -> None:
+        """Let all members go when the last of them has come."""
+        self.met.setdefault(name, []).append(go)
+        if len(self.met[name]) == members:
+            for one in self.met.pop(name):
+                one()
+
+
 class Machine:
     """Executes one program once."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, world: World | None = None) -> None:
         self.program = program
-        self.now = 0
+        self.world = world or World()
         self.rows: list[Row] = []
-        self._agenda: list[tuple[int, int, Callable[[], None]]] = []
-        self._order = 0
         self._queues: dict[int, deque[Item]] = {}
         self._busy: dict[int, bool] = {}
         self._free: dict[int, int] = {}  # earliest start of a stream's next work [ns]
@@ -79,14 +105,19 @@ class Machine:
         self._correlation = 0
         self._external = 0
 
-    def run(self) -> list[Row]:
-        """Run every thread to its end and every stream dry; return what happened, by start."""
+    @property
+    def now(self) -> int:
+        """Time of the world [ns]."""
+        return self.world.now
+
+    def begin(self) -> None:
+        """Put the start of every thread on the agenda."""
         threads = [self._thread(name, actions) for name, actions in self.program.threads.items()]
         for thread in threads:
             self._at(0, partial(self._resume, thread))
-        while self._agenda:
-            self.now, _, callback = heapq.heappop(self._agenda)
-            callback()
+
+    def happened(self) -> list[Row]:
+        """Return what happened, by start, once every thread has ended and every stream is dry."""
         stuck = [row.name for row in self.rows if row.end_ns < 0] + [name for name, flag in self._flags.items() if not flag.done]
         if stuck or any(self._queues.values()):
             raise RuntimeError(f"the program never ends: {stuck[:5]} still open or awaited")
@@ -94,8 +125,7 @@ class Machine:
 
     # -- agenda ---------------------------------------------------------------------------------------------------------
     def _at(self, time_ns: int, callback: Callable[[], None]) -> None:
-        self._order += 1
-        heapq.heappush(self._agenda, (time_ns, self._order, callback))
+        self.world.at(time_ns, callback)
 
     def _fire(self, flag: Flag) -> None:
         flag.done = True
@@ -216,9 +246,17 @@ class Machine:
             queue.popleft()
             if item.row is not None:
                 item.row.start_ns, self._busy[stream] = self.now, True
-                self._at(self.now + item.ns, partial(self._finish, stream, item))
+                self._work(stream, item)
             elif item.completes is not None:
                 self._fire(item.completes)
+
+    def _work(self, stream: int, item: Item) -> None:
+        """Start an item's work: at once, or when all the ranks it meets have come this far."""
+        action = item.row.action if item.row is not None else None
+        if isinstance(action, Launch) and action.meets:
+            self.world.meet(action.meets, action.members, lambda: self._at(self.now + item.ns, partial(self._finish, stream, item)))
+        else:
+            self._at(self.now + item.ns, partial(self._finish, stream, item))
 
     def _released(self, stream: int) -> None:
         """Go on with a stream that stood waiting for an event."""
@@ -239,4 +277,14 @@ class Machine:
 
 def execute(program: Program) -> list[Row]:
     """Return what happens when a program runs, by start."""
-    return Machine(program).run()
+    return execute_job([program])[0]
+
+
+def execute_job(programs: Sequence[Program]) -> list[list[Row]]:
+    """Return what happens when the ranks of a job run, one program each, by start."""
+    world = World()
+    machines = [Machine(program, world) for program in programs]
+    for machine in machines:
+        machine.begin()
+    world.run()
+    return [machine.happened() for machine in machines]

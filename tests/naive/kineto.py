@@ -24,7 +24,7 @@ def microseconds(ns: int) -> float:
     return ns / 1000
 
 
-def document(rows: Iterable[Row], *, sync_records: bool = True, world_size: int = 8) -> dict[str, Any]:
+def document(rows: Iterable[Row], *, sync_records: bool = True, world_size: int = 8, rank: int = 0) -> dict[str, Any]:
     """Return the profiler's document.
 
     Parameters
@@ -34,7 +34,9 @@ def document(rows: Iterable[Row], *, sync_records: bool = True, world_size: int 
     sync_records : bool
         Write ``cuda_sync`` records (the profiler does so only when asked).
     world_size : int
-        Ranks of the job, of which this is rank 0.
+        Ranks of the job.
+    rank : int
+        Which of them this is.
 
     Returns
     -------
@@ -49,7 +51,7 @@ def document(rows: Iterable[Row], *, sync_records: bool = True, world_size: int 
     return {
         "schemaVersion": 1,
         "deviceProperties": [A100],
-        "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": world_size},
+        "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world_size},
         "record_shapes": 1,
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": EPOCH_NS,
