@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from workbench.errors import InvalidSpec
-from workbench.operators import headings
+from workbench.operators import headings, launch_grid
 from workbench.operators.attention import BOTTOM_RIGHT, FULL, TOP_LEFT
 from workbench.operators.cells import MOST, MOST_SMALL, UNITS, amount, decimal_mark, missing, whole
 from workbench.operators.headings import ALIASES, KNOWN, LABELS, SHAPES, TITLES, defaults
@@ -47,6 +47,7 @@ class Columns:
     title: str | None
     unused: tuple[str, ...]
     mark: str = "."
+    exchanged: bool = False  # n and k of rows with a launch grid, see `workbench.operators.launch_grid`
 
 
 def columns_of(sheet: Sheet, needs_time: bool = False, clock: float | None = None) -> Columns:
@@ -83,7 +84,7 @@ def columns_of(sheet: Sheet, needs_time: bool = False, clock: float | None = Non
             raise InvalidSpec(f"{where}: column {name!r}", "unknown column", f"did you mean {near[0]!r}? (or give it a name of its own)")
     at = {name: index for index, name in enumerate(names) if name}
     label, title = (next((key for key in keys if key in at), None) for keys in (LABELS, TITLES))
-    return Columns(at, time, factor, label, title, tuple(unused), _mark(sheet, at, time))
+    return Columns(at, time, factor, label, title, tuple(unused), _mark(sheet, at, time), launch_grid.exchanged(sheet.rows, at))
 
 
 def _time_column(sheet: Sheet, names: Sequence[str], where: str, needs_time: bool, clock: float | None) -> tuple[str | None, float]:
@@ -146,7 +147,7 @@ def listed(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UNKN
     Returns
     -------
     (Listed, str) or LeftOut
-        With what the translation of the element type loses ("": nothing).
+        With what the translation changes ("": nothing).
 
     Raises
     ------
@@ -172,6 +173,8 @@ def listed(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UNKN
         dims = dims_of(sheet, columns, row, found)
     if isinstance(dims, str):
         return LeftOut(row, title, dims)
+    if columns.exchanged and found.kind in (Kind.GEMM, Kind.BATCHED_GEMM) and cell("grid"):
+        dims, lost = (*dims[:2], dims[3], dims[2]), launch_grid.WHY
     times = whole(cell("count"), sheet.where(row, "count")) if cell("count") else 1
     return Listed(title, dtype, dims, found, seconds, times), lost
 
