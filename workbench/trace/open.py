@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from workbench.errors import Note, Refused, UnreadableInput
 from workbench.trace import kineto
 from workbench.trace.clean import faults, notes_of
 from workbench.trace.execution_trace import Execution, is_execution, join, read_execution
+from workbench.trace.files import NoTrace, Paths, asked, read_all
 from workbench.trace.merge import merge
 from workbench.trace.part import Part
 from workbench.trace.protobuf import BrokenMessage
@@ -29,8 +29,6 @@ RANK_IN_NAME = re.compile(r"(?i)(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)")
 
 GIVE = "give a profiler trace (Kineto or Chrome JSON, XLA xplane.pb)"
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
 
 def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | None = None, chunk: int = CHUNK) -> Trace:
     """Read one trace file, or the files of several ranks as one trace.
@@ -38,7 +36,8 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     Parameters
     ----------
     paths : path or sequence of paths
-        PyTorch profiler or Chrome traces in JSON, XLA profiles (xplane), plain or gzip; beside them the execution traces of the
+        Files, directories of them, or patterns (``runs/*.json``): what in a directory is no trace is left out with a note. PyTorch
+        profiler or Chrome traces in JSON, XLA profiles (xplane), plain or gzip; beside them the execution traces of the
         same ranks, whose tensors their operators get. The content decides, never the name.
     salvage : bool
         Import what is whole of a damaged file, with a note that counts what was lost. The default refuses it.
@@ -55,21 +54,23 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     Raises
     ------
     UnreadableInput
-        Missing, damaged, or no trace; names the file and the byte.
+        Missing, damaged, or no trace; names the file and the byte. Nothing to read in a directory.
     Refused
         Two files of one rank, or several files of which one does not say its rank.
     """
-    files = _files(paths)
+    files = asked(paths)
     if not files:
         raise UnreadableInput("open_trace", "no file was given", "name at least one trace file")
     if ranks is not None and not (isinstance(ranks, Sequence) and all(type(r) is int and 0 <= r < 2**31 for r in ranks)):
         raise Refused("--ranks", f"{ranks!r} are no ranks", "give a list of whole numbers, counted from 0")
-    read = [_read(path, salvage, chunk) for path in files]
+    read, skipped = read_all(files, lambda path: _read(path, salvage, chunk))
     parts = [part for part in read if isinstance(part, Part)]
     executions = [execution for execution in read if isinstance(execution, Execution)]
+    if not read:
+        raise UnreadableInput(str(paths)[:200], f"holds no trace: {skipped[0].where} {skipped[0].text}", GIVE)
     if not parts:
-        what = "is an execution trace: it holds no times" if len(files) == 1 else "are execution traces: they hold no times"
-        raise UnreadableInput(", ".join(map(str, files)), what, "give the profiles recorded with them as well")
+        what = "is an execution trace: it holds no times" if len(read) == 1 else "are execution traces: they hold no times"
+        raise UnreadableInput(", ".join(execution.path for execution in executions), what, "give the profiles recorded with them as well")
     if ranks is not None and len(ranks) != len(parts):
         what = f"{len(ranks)} ranks for {len(parts)} profiles"
         raise Refused("--ranks", what, "give one rank for each profile, in the order of the files (none for execution traces)")
@@ -78,14 +79,7 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     found = _ranks(parts, ranks)
     digest = parts[0].digest if len(parts) == 1 and ranks is None else _digest(parts, found)
     trace = merge(parts, found, stated, digest)
-    return replace(trace, notes=(*trace.notes, *notes_of(trace, faults(trace)), *incomplete_notes(trace)))
-
-
-def _files(paths: Paths) -> list[Path]:
-    try:
-        return [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(p) for p in paths]
-    except TypeError:
-        raise UnreadableInput(repr(paths)[:200], "is neither a path nor a list of paths", "name the trace files") from None
+    return replace(trace, notes=(*trace.notes, *skipped, *notes_of(trace, faults(trace)), *incomplete_notes(trace)))
 
 
 def _read(path: Path, salvage: bool, chunk: int) -> Part | Execution:
@@ -123,10 +117,10 @@ def _refuse_strangers(records: Records, path: str) -> None:
             what = f"nothing could be salvaged: {records.damage[0].why} at byte {records.damage[0].offset}"
         else:
             what = f"is JSON without traceEvents (its keys: {', '.join(sorted(top)[:8]) or 'none'})"
-        raise UnreadableInput(path, what, GIVE)
+        raise UnreadableInput(path, what, GIVE) if records.damage else NoTrace(path, what, GIVE)
     strange = records.counters["not_object"] + records.counters["no_ph"] - records.counters["empty"]
     if strange and not records.phases:
-        raise UnreadableInput(path, "is JSON, but its records are no trace events (none has a phase)", GIVE)
+        raise NoTrace(path, "is JSON, but its records are no trace events (none has a phase)", GIVE)
 
 
 def _ranks(parts: list[Part], ranks: Sequence[int] | None) -> list[int]:
