@@ -30,14 +30,15 @@ Every series is the rows of one device, harness and dtype; a hash of (operator, 
 measured - 1| in percent, on the half that no fit of this report saw.
 
 - **Shipped**: `estimate` with the card as it comes, told only what the harness leaves warm. The card's scalars were fitted on *all*
-  rows of these tables (`calibration` in `data/npu/`): in-sample there. Harnesses that time the host (NeuSight) show 25 to 90 us that
-  no card has: large negative bias of small operators.
+  rows of these tables (`calibration` in `data/npu/`): in-sample there. To what NeuSight shows, its host's time of a call is added as
+  fitted below; DeepBench's overhead between the kernels of a loop is not, so that small operators come out too short.
 - **Fitted**: three scalars (sustained compute, memory efficiency, overhead) for *all kinds of the series together*, on the other half;
   of NeuSight the third is the host's time of a call. **Alone**: three scalars for this kind only, the same way.
 - **Roof**, **roof alone**: the roofline max(FLOPs / peak, bytes / bandwidth) + overhead with three scalars, fitted likewise jointly or
   for the kind alone. **Naive**: peak and bandwidth, nothing fitted.
 - **Skill**: 1 - MAPE fitted / MAPE roof, and alone / roof alone; 90 % bootstrap.
-- **In**: share of held rows in the 80 % interval that the other half gave (cross-validated there); shipped: in the card's own interval.
+- **In**: share of held rows in the 80 % interval that the other half gave (cross-validated there); shipped: in the card's own
+  interval, over rows of which the card makes up at least half.
 - **Floor**: mean difference of two library versions on the same card and shape, where such rows were handed (share of rows in brackets).
   Over the whole public tables it is 6.7 to 13.8 %: closer than that no model of the shape can come where versions are mixed.
 - Constants of the model that all cards share were chosen on fitting halves of some of these series.

@@ -8,12 +8,13 @@ import numpy as np
 
 from tests.anchors.floor import Floor, floor
 from tests.anchors.series import Series
-from workbench.cost.calibrate import accuracy, skill
+from workbench.cost.calibrate import CARDS_OWN, accuracy, skill
 from workbench.cost.choices import Choices
 from workbench.cost.errors import FEWEST as FEWEST_ERRORS
 from workbench.cost.errors import quantiles
 from workbench.cost.estimate import estimate
 from workbench.cost.fit import Fit, Make, fit_scalars
+from workbench.cost.harness import host_work, observed
 from workbench.cost.predictors import NAIVE, roofline
 from workbench.hardware.schema import ERROR_GROUPS
 from workbench.operators.rows import take
@@ -65,7 +66,7 @@ def score(series: Series) -> Scored:
     seconds = make(series.table)(fit.scalars[None])[:, 0]
     roof_joint = roof(scored)(fit_scalars(roof, rest, ROOF_START, folds=1).scalars[None])[:, 0]
     naive = roof(scored)(NAIVE[None])[:, 0]
-    shipped = estimate(scored, [series.spec], choices=Choices(copies=series.harness.copies, attention=series.harness.attention))
+    shipped, tells = _shipped(series, scored, fit.scalars[2])
     lines, hits, count = [], 0, 0
     for code in np.unique(group[held]):
         one, two = group[~held] == code, group[held] == code
@@ -81,7 +82,7 @@ def score(series: Series) -> Scored:
             Line(
                 ERROR_GROUPS[code],
                 len(part),
-                accuracy(shipped.seconds[two, 0], measured),
+                accuracy(shipped[1][two], measured),
                 accuracy(joint, measured),
                 accuracy(alone, measured),
                 accuracy(roof_joint[two], measured),
@@ -90,12 +91,22 @@ def score(series: Series) -> Scored:
                 skill(joint, roof_joint[two], measured),
                 skill(alone, roof_alone, measured),
                 float(inside.mean()),
-                float(((measured >= shipped.low_s[two, 0]) & (measured <= shipped.high_s[two, 0])).mean()),
+                float(((measured >= shipped[0][two]) & (measured <= shipped[2][two]))[tells[two]].mean()),
                 floor(series.take(group == code)),
                 _large(part, joint, alone, roof_alone),
             )
         )
     return Scored(series, fit, tuple(lines), hits / max(count, 1), seconds)
+
+
+def _shipped(series: Series, scored: OpTable, host_s: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the harness shows of low, nominal and high seconds of `estimate`, [3, U], and which rows tell of the card [U]."""
+    of = series.harness
+    cost = estimate(scored, [series.spec], choices=Choices(copies=of.copies, attention=of.attention))
+    relative = np.array([host_work(name) for name in scored.name])
+    own = np.stack((cost.low_s[:, 0], cost.seconds[:, 0], cost.high_s[:, 0]))
+    shown = observed(own, host_s, of.clock, relative)
+    return shown, shown[1] - own[1] < CARDS_OWN * shown[1]
 
 
 def _fitted(make: Make, rest: OpTable, scored: OpTable, start: np.ndarray) -> np.ndarray:

@@ -61,7 +61,7 @@ PUBLISHED = {  # dtype, dense peak [TFLOP/s or TOP/s], memory [B], its bandwidth
     "trainium2": ("fp8", 1299, 96 * GIB, 2900e9),
 }
 ROUNDED = {"ascend-310": 0.03, "ascend-910a": 0.03}
-LIMITED = ("t4", "mi300x")  # sustain about half their peak: stas00/ml-engineering (MI300X), NeuSight (T4, 70 W)
+LIMITED = ("t4", "mi300x", "l40s")  # sustain about half their peak: NeuSight (T4, 70 W), ml-engineering (MI300X), aiconfigurator (L40S)
 ARRAYS = {  # systolic arrays a core and their edge: the papers and documents above
     "tpu-v2": (2, 1, 128), "tpu-v3": (2, 2, 128), "tpu-v4": (2, 4, 128), "tpu-v5e": (1, 4, 128), "tpu-v5p": (2, 4, 128),
     "gaudi2": (2, 1, 256), "gaudi3": (8, 1, 256), "trainium1": (2, 1, 128), "trainium2": (8, 1, 128),
