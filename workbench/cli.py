@@ -109,13 +109,13 @@ def cli(debug: bool) -> None:
 @click.option("--salvage", is_flag=True, help="Import what is whole of a damaged file, and say what is lost.")
 @click.option("--ranks", metavar="R,R,...", help="Rank of every file, where the files do not say.")
 def inspect(traces: tuple[str, ...], as_json: bool, salvage: bool, ranks: str | None) -> None:
-    """Count and sum what is in one job's traces, as recorded."""
+    """Count and sum what is in one job's traces, as recorded: files, directories or quoted patterns; and how its ranks wait."""
     from workbench.study.asked import parse_ranks
     from workbench.study.report import inspect_document, to_json
-    from workbench.study.terminal import facts_text
+    from workbench.study.terminal_inspect import facts_text
     from workbench.trace.open import open_trace
 
-    trace = open_trace(list(traces), salvage=salvage, ranks=parse_ranks(ranks, len(traces)))
+    trace = open_trace(list(traces), salvage=salvage, ranks=parse_ranks(ranks, traces))
     document = inspect_document(trace, traces)
     if as_json:
         click.echo(to_json(document))

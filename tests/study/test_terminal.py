@@ -12,7 +12,8 @@ from workbench.study.axes import linspace
 from workbench.study.predict import predict
 from workbench.study.report import inspect_document, prediction_document
 from workbench.study.sweep import sweep
-from workbench.study.terminal import facts_text, percent, prediction_text, seconds, sweep_text
+from workbench.study.terminal import percent, prediction_text, seconds, sweep_text
+from workbench.study.terminal_inspect import facts_text
 
 
 def shown(parts) -> str:

@@ -39,7 +39,7 @@ class Group:
         """Name for a person."""
         many = len(self.ranks)
         shown = ", ".join(map(str, self.ranks[:8])) + (f", ... {self.ranks[-1]}" if many > 8 else "")
-        if many > 8 and self.ranks == tuple(range(self.ranks[0], self.ranks[0] + many)):
+        if many > 2 and self.ranks == tuple(range(self.ranks[0], self.ranks[0] + many)):
             shown = f"{self.ranks[0]}-{self.ranks[-1]}"
         return (f"group {self.name} of " if self.name else "") + f"ranks {shown}" + (f" of {self.size}" if self.size > many else "")
 

@@ -59,6 +59,7 @@ class Messages:
     sense: np.ndarray  # int8, Sense
     seq: np.ndarray  # int64, number within the process group (-1: not said)
     bytes: np.ndarray  # int64 [B], the larger buffer of one rank (0: not said)
+    exact: np.ndarray  # bool, ``bytes`` counts bytes, not elements of a type that is not said
     size: np.ndarray  # int32, ranks of the group (0: not said)
     name: tuple[str, ...]  # of the process group ("": not said)
     members: tuple[tuple[int, ...], ...]  # ranks of the group ((): not said)
@@ -96,12 +97,12 @@ def messages(trace: Trace, table: OpTable, op: np.ndarray) -> Messages:
     kind = np.array([_kind(label, known) for label, known in zip(labels, stated, strict=True)], dtype=np.int8)
     sense = np.array([_sense(label, Kind(int(k))) for label, k in zip(labels, kind, strict=True)], dtype=np.int8)
     size = ask.integers("Group size", 0)
-    bytes_ = _bytes(table, row, ask)
+    bytes_, exact = _bytes(table, row, ask)
     size = np.where(size > 0, size, np.where(collective[row], table.dim("group_size")[row] if len(table) else 0, 0))
     ranks = ask.members(size, [int(r) for r in rank[event]])
     size = np.array([len(m) or s for m, s in zip(ranks, size.tolist(), strict=True)], dtype=np.int32)
     start = e.start_ns[event].astype(np.int64)
-    columns = (event.astype(np.int32), rank[event].astype(np.int32), kind, sense, ask.sequence(), bytes_, size)
+    columns = (event.astype(np.int32), rank[event].astype(np.int32), kind, sense, ask.sequence(), bytes_, exact, size)
     peer = _peers(ask, sense, labels, ranks)
     return Messages(
         *columns, tuple(ask.group_names()), tuple(ranks), tuple(ask.local()), peer, start, start + np.maximum(e.dur_ns[event], 0)
@@ -148,12 +149,13 @@ def _sense(label: str, kind: Kind) -> int:
     return int(SENSES.get(word, OF_KIND.get(kind, Sense.UNKNOWN)))
 
 
-def _bytes(table: OpTable, row: np.ndarray, ask: Arguments) -> np.ndarray:
-    """Return the size of each message [B] (0: not said): of its row of the table, else a number that stands for it."""
+def _bytes(table: OpTable, row: np.ndarray, ask: Arguments) -> tuple[np.ndarray, np.ndarray]:
+    """Return the size of each message [B] (0: not said), and whether that is one: else a number that stands for it."""
     known = np.append(np.isin(table.kind, COLLECTIVES), False)[row]
     size = np.append(table.dim("bytes"), 0)[row]
     count = np.maximum(ask.integers("In msg nelems", 0), ask.integers("Out msg nelems", 0))
-    return np.where(known & (size > 0), size, count).astype(np.int64)
+    exact = known & (size > 0)
+    return np.where(exact, size, count).astype(np.int64), exact
 
 
 def _peers(ask: Arguments, sense: np.ndarray, labels: Sequence[str], members: Sequence[tuple[int, ...]]) -> np.ndarray:

@@ -11,7 +11,9 @@ from workbench.graph.rank_clocks import Clocks, clocks
 from workbench.graph.rank_match import Matches, match
 from workbench.graph.rank_messages import Messages, messages
 from workbench.graph.rank_split import Split, split
+from workbench.graph.units import price_units
 from workbench.operators.table import OpTable
+from workbench.trace.clean import clean
 from workbench.trace.part import frozen
 from workbench.trace.trace import Trace
 
@@ -67,6 +69,23 @@ def match_ranks(trace: Trace, table: OpTable, op: np.ndarray) -> Ranks:
     parts = split(found, matches, watches)
     shift, notes = _shifts(trace, found, watches)
     return Ranks(found, matches, watches, parts, shift, (*matches.notes, *parts.notes, *notes))
+
+
+def ranks_of(trace: Trace) -> Ranks:
+    """Return what the ranks of a recording, as opened, have to do with each other (see `match_ranks`).
+
+    Parameters
+    ----------
+    trace : Trace
+
+    Raises
+    ------
+    Refused
+        No clock is common to them.
+    """
+    trace = clean(trace)
+    table, op, *_ = price_units(trace)
+    return match_ranks(trace, table, op)
 
 
 def aligned(trace: Trace, ranks: Ranks) -> Trace:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from glob import has_magic
+from pathlib import Path
 
 from workbench.errors import UnreadableInput
 from workbench.hardware.schema import entry_of
@@ -99,8 +102,8 @@ def parse_scale(text: str) -> tuple[str, float]:
     )
 
 
-def parse_ranks(text: str | None, files: int) -> list[int] | None:
-    """Read the ranks of ``files`` files, ``"0,1,2"`` (None: the files say).
+def parse_ranks(text: str | None, traces: Sequence[str]) -> list[int] | None:
+    """Read the ranks of some files, ``"0,1,2"`` (None: the files say); how many a directory or pattern holds shows when it is opened.
 
     Raises
     ------
@@ -110,6 +113,8 @@ def parse_ranks(text: str | None, files: int) -> list[int] | None:
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
+    open_ended = any(Path(trace).is_dir() or has_magic(trace) for trace in traces)
+    files = len(parts) if open_ended else len(traces)
     if len(parts) != files or not all(part.isdecimal() for part in parts):
         raise UnreadableInput(
             f"--ranks {text}", f"not one rank for each of {files} file(s)", f"write --ranks {','.join(map(str, range(files)))}"

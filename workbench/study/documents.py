@@ -10,6 +10,7 @@ from workbench.errors import Refused
 from workbench.study.document import Document, Maybe, NoteDocument, finite, to_json
 from workbench.study.documents_counters import CountersDocument
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument
+from workbench.study.documents_ranks import RanksDocument
 from workbench.study.documents_vendor import VendorDocument
 
 __all__ = ["Document", "Maybe", "NoteDocument", "finite", "to_json"]
@@ -63,6 +64,7 @@ class InspectDocument(Document):
     """Output of ``workbench inspect --json``."""
 
     traces: dict[str, Facts]
+    ranks: RanksDocument | None = Field(default=None, description="of several ranks: who waits for whom, and how fast the links are")
     notes: list[NoteDocument]
 
 

@@ -38,6 +38,7 @@ from workbench.study.documents import (
 )
 from workbench.study.energy import StepEnergy
 from workbench.study.prediction import Prediction
+from workbench.study.ranks import ranks_document
 from workbench.study.shares import Coverage, bound_shares, coverage, row_totals
 from workbench.study.steps import kept_steps
 from workbench.study.vendor_coverage import predicted_coverage
@@ -78,10 +79,11 @@ def note_documents(notes: tuple[Note, ...] | list[Note]) -> list[NoteDocument]:
 
 
 def inspect_document(trace: Trace, typed: Sequence[str] = ()) -> InspectDocument:
-    """Return the facts of every file of a trace, by the path as typed."""
+    """Return the facts of every file of a trace, by the path as typed; of several ranks also how they wait for each other."""
     names = {str(Path(path)): path for path in typed}
     found = {names.get(path, path): Facts.model_validate(values) for path, values in facts(trace).items()}
-    return InspectDocument(traces=found, notes=note_documents(trace.notes))
+    ranks, notes = ranks_document(trace) if len(trace.ranks) > 1 else (None, [])
+    return InspectDocument(traces=found, ranks=ranks, notes=note_documents([*trace.notes, *notes]))
 
 
 def predict_document(predictions: Mapping[str, Prediction]) -> PredictDocument:

@@ -14,7 +14,7 @@ from rich.text import Text
 from workbench import units
 from workbench.study.compare import ACCOUNT
 from workbench.study.dataset import reasons
-from workbench.study.report import CoverageDocument, EnergyDocument, InspectDocument, NoteDocument, PredictionDocument
+from workbench.study.report import CoverageDocument, EnergyDocument, NoteDocument, PredictionDocument
 from workbench.study.steps import overlaps
 
 MOST_ROWS = 40
@@ -97,7 +97,8 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
 
 
-def _table(title: str, *columns: str, wide: str = "") -> Table:
+def table_of(title: str, *columns: str, wide: str = "") -> Table:
+    """Return an empty table; the column ``wide`` takes what room there is."""
     table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, expand=bool(wide))
     for column in columns:
         text = column == wide or column in ("bound", "evidence", "shapes", "where", "bound by")
@@ -106,7 +107,7 @@ def _table(title: str, *columns: str, wide: str = "") -> Table:
 
 
 def _accounts(document: PredictionDocument) -> Table:
-    table = _table("where a step's time goes (mean; the headline is the median)", "part", "measured", "", "predicted", " ", "change")
+    table = table_of("where a step's time goes (mean; the headline is the median)", "part", "measured", "", "predicted", " ", "change")
     measured, predicted = document.account.measured.model_dump(), document.account.predicted.model_dump()
 
     def share(parts: dict[str, float], name: str) -> str:
@@ -145,7 +146,9 @@ def _coverage(found: CoverageDocument) -> str:
 
 
 def _unpriced(document: PredictionDocument, most: int) -> Table:
-    table = _table("not priced by vendor or model (scaled from the recording)", "operator", "measured", "share", "shapes", wide="operator")
+    table = table_of(
+        "not priced by vendor or model (scaled from the recording)", "operator", "measured", "share", "shapes", wide="operator"
+    )
     total = document.coverage.total_s if document.coverage else 0.0
     for row in document.unpriced[:most]:
         share = row.measured_s / total if total > 0 else None
@@ -160,7 +163,7 @@ def _unpriced(document: PredictionDocument, most: int) -> Table:
 def _operators(document: PredictionDocument, most: int) -> Table:
     shown = document.operators[:most]
     columns = ("", "operator", "count", "measured", "predicted", "share", "bound", "evidence")
-    table = _table(f"largest operators ({len(shown)} of {len(document.operators)}; totals over the recording)", *columns, wide="operator")
+    table = table_of(f"largest operators ({len(shown)} of {len(document.operators)}; totals over the recording)", *columns, wide="operator")
     for at, row in enumerate(shown, 1):
         name = Text(f"{_short(row.name)} {row.dtype}" if row.dtype != "unknown" else _short(row.name))
         shapes = row.signature.removeprefix(row.name).removeprefix(f"|{row.dtype}|").strip("| ")
@@ -172,7 +175,7 @@ def _operators(document: PredictionDocument, most: int) -> Table:
 
 def _reasons(document: PredictionDocument, most: int) -> Table:
     """Return why each of the largest operators takes as long as it does."""
-    table = _table("why: times of one execution", "", "why", wide="why")
+    table = table_of("why: times of one execution", "", "why", wide="why")
     table.show_header = False
     for at, row in enumerate(document.operators[:most], 1):
         table.add_row(str(at), Text(f"{_short(row.name)}: {row.why}"))
@@ -180,45 +183,11 @@ def _reasons(document: PredictionDocument, most: int) -> Table:
 
 
 def _lags(document: PredictionDocument, most: int) -> Table:
-    table = _table("largest unexplained lags", "lag", "between and cause", "critical", wide="between and cause")
+    table = table_of("largest unexplained lags", "lag", "between and cause", "critical", wide="between and cause")
     for lag in document.lags[:most]:
         text = Text(f"{_short(lag.before)} -> {_short(lag.after)}")
         text.append(f"\n{lag.where}: {lag.cause}", style="dim")
         table.add_row(seconds(lag.seconds), text, "yes" if lag.critical else "")
-    return table
-
-
-def facts_text(document: InspectDocument) -> Iterator[RenderableType]:
-    """Yield the facts of every trace, then the notes."""
-    for path, facts in document.traces.items():
-        yield Text(path, style="bold")
-        table = _table("", "fact", "value", wide="value")
-        table.show_header = False
-        for name, value in facts.model_dump().items():
-            if name != "per_stream" and value is not None:
-                table.add_row(name, Text(_fact(name, value)))
-        table.columns[0].justify = "left"
-        yield table
-        if facts.per_stream:
-            yield _streams(facts.per_stream)
-    yield from notes_text(document.notes)
-
-
-def _fact(name: str, value: object) -> str:
-    if name.endswith("_ns") and isinstance(value, int) and name != "base_time_ns":
-        return f"{value} ns ({seconds(value / 1e9)})"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_fact('', count)}" for key, count in value.items())
-    if name == "profiler_steps" and isinstance(value, list):
-        return ", ".join(f"{number}: {seconds(duration / 1e9)}" for number, duration in value) or "none"
-    return str(value)
-
-
-def _streams(streams: dict[str, dict[str, int]]) -> Table:
-    table = _table("device work by device/stream", "stream", "kernels", "copies", "sets", "time")
-    for name, row in streams.items():
-        counts = [str(row.get(key, 0)) for key in ("kernel", "memcpy", "memset")]
-        table.add_row(name, *counts, seconds(row.get("dur_ns", 0) / 1e9))
     return table
 
 
@@ -272,7 +241,7 @@ def _knee(line: xr.Dataset) -> str:
 def _cells(flat: xr.Dataset, order: np.ndarray, title: str, line: bool) -> Table:
     paths = [name for name, c in flat.coords.items() if "axis_class" in c.attrs]
     names = [str(path).removeprefix("npu.").replace(".", ".\n") for path in paths]
-    table = _table(title, *names, "step", "low", "high", "speed-up", *(["gain", "memory\nbound"] if line else []), "bound by")
+    table = table_of(title, *names, "step", "low", "high", "speed-up", *(["gain", "memory\nbound"] if line else []), "bound by")
     previous = np.nan
     for cell in order:
         row = flat.isel(cell=int(cell))
