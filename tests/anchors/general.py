@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -53,8 +53,8 @@ def generals(found: Sequence[Scored]) -> list[General]:
     for kind in [*ERROR_GROUPS, *(f"{name}{NARROW}" for name in ERROR_GROUPS)]:
         of = {card: np.concatenate(parts) for card, parts in misses.get(kind, {}).items()}
         if len(of) > 1:
-            power = float(POWERS[int(np.argmin([abs(np.mean(_inside(of, power)) - COVER) for power in POWERS]))])
-            low, high = _wide(np.concatenate(list(of.values())), power)
+            power = widening(of)
+            low, high = wide(np.concatenate(list(of.values())), power)
             rows = sum(map(len, of.values()))
             out.append(General(kind, len(of), rows, (low, high), power, tuple(_inside(of, power))))
     return out
@@ -75,16 +75,22 @@ def _misses(one: Scored) -> dict[str, np.ndarray]:
     return {ERROR_GROUPS[code]: ratio[group == code] for code in np.unique(group) if (group == code).sum() >= FEWEST}
 
 
-def _wide(ratio: np.ndarray, power: float) -> Interval:
+def widening(of: Mapping[str, np.ndarray]) -> float:
+    """Return the power by which the interval of the other cards holds 80 % of a left-out card's rows on average."""
+    return float(POWERS[int(np.argmin([abs(np.mean(_inside(of, power)) - COVER) for power in POWERS]))])
+
+
+def wide(ratio: np.ndarray, power: float) -> Interval:
+    """Return the interval of measured / predicted, widened: (1 + low) and (1 + high) to a power."""
     low, high = quantiles(np.ones(len(ratio)), ratio)
     return (1.0 + low) ** power - 1.0, (1.0 + high) ** power - 1.0
 
 
-def _inside(of: dict[str, np.ndarray], power: float) -> list[float]:
+def _inside(of: Mapping[str, np.ndarray], power: float) -> list[float]:
     """Return of every card how many of its rows the interval of the others holds."""
     out = []
     for card, ratio in of.items():
-        low, high = _wide(np.concatenate([other for name, other in of.items() if name != card]), power)
+        low, high = wide(np.concatenate([other for name, other in of.items() if name != card]), power)
         out.append(float(np.mean((ratio >= 1.0 + low) & (ratio <= 1.0 + high))))
     return out
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.anchors.general import wide, widening
 from tests.anchors.scored import ROOF_START, START, Scored
 from tests.anchors.series import Series
 from workbench.cost.calibrate import accuracy
-from workbench.cost.errors import quantiles
 from workbench.cost.fit import fit_scalars
 from workbench.cost.predictors import modelled, roofline
 from workbench.hardware.schema import ERROR_GROUPS
@@ -111,10 +111,10 @@ def _card(series: Series, of: Sequence[Scored], predicted: dict[str, tuple[np.nd
             continue
         measured = series.table.measured_s[rows]
         others = [(predicted[one.series.device][0], one.series, one.series.group == code) for one in of if one.series is not series]
-        pooled = [(times[there], other.table.measured_s[there]) for times, other, there in others if there.sum() >= FEWEST]
+        ratios = {other.device: other.table.measured_s[there] / times[there] for times, other, there in others if there.sum() >= FEWEST}
         inside = float("nan")
-        if pooled:
-            low, high = quantiles(np.concatenate([p for p, _ in pooled]), np.concatenate([m for _, m in pooled]))
+        if ratios:
+            low, high = wide(np.concatenate(list(ratios.values())), widening(ratios) if len(ratios) > 1 else 1.0)
             inside = float(((measured >= seconds[rows] * (1 + low)) & (measured <= seconds[rows] * (1 + high))).mean())
         figures = accuracy(seconds[rows], measured), accuracy(roof[rows], measured)
         out.append(CardLine(series.name, ERROR_GROUPS[code], len(measured), peak, *figures, inside))
