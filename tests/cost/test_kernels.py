@@ -230,3 +230,24 @@ def test_partial_sums_are_as_wide_as_they_must_be(dtype, size, width):
     cards = pack([load_npu("a100-sxm4-80gb")], [dtype])
     out, _ = products(np.array([[1, 256, 256, 1024]], float), np.full((1, 3), size), np.zeros(1, int), cards, tile=(64, 64, 2))
     assert out.level[0, 0, 1] == 32 * 128 * 512 * size + 256 * 256 * size + 2 * 2 * width * 256 * 256
+
+
+def test_rows_that_span_more_than_a_core_translates_are_walked():
+    """64 KiB of sums are 128 x 128: 128 rows of A and B, 400 kB each, span 102.4 MB; of that 25.6 MB, a quarter, are known."""
+    card = np.zeros(kernels.SIZE)
+    card[[kernels.ACCUMULATOR, kernels.REACH, kernels.LATENCY_MEMORY]] = 128 * 128 * 4.0, 25.6e6, 400e-9
+    walk = 400e-9 / (kernels.WALK_BYTES * kernels.WALKS)
+    assert kernels.page_walks(card, 100_000.0, 8.0, 4.0) == pytest.approx(0.75 * walk)
+    assert kernels.page_walks(card, 25_000.0, 8.0, 4.0) == 0.0  # all of it is known
+    card[kernels.REACH] = 0.0
+    assert kernels.page_walks(card, 1e9, 8.0, 4.0) == 0.0  # nobody stated a reach
+
+
+def test_a_shorter_reach_is_never_faster():
+    shape = np.array([[1, 4096, 4096, k] for k in (512, 8192, 65536, 262144)], float)
+    seconds = []
+    for reach in ("16 MiB", "64 MiB", "1 TiB"):
+        cards = pack([load_npu("p100-pcie-16gb").with_({"memory.hbm.reach": reach})], ["fp32"])
+        seconds.append(products(shape, np.full((4, 3), 4.0), np.zeros(4, int), cards)[0].seconds[:, 0])
+    assert (np.diff(seconds, axis=0) <= 0).all()
+    assert seconds[0][3] > 1.5 * seconds[2][3]

@@ -28,14 +28,16 @@ OS, WS, IS, CUBE = 0, 1, 2, 3
 (
     CORES, CLOCK, MACS, ROWS, COLS, ARRAYS, FLOW, QM, QN, QK, ACCUMULATOR, STAGING, BUFFER_A, BUFFER_B, PORT, CAST, STEP,
     LATENCY_SHARED, LATENCY_MEMORY, RATE_SHARED, RATE_WRITE, RATE_MEMORY, SHARED, SPLIT, STATIC, ETA_COMPUTE, ETA_MEMORY, LAUNCH,
-    IS_VECTOR, STEP_WIDTH, DEPTH, PORT_A, PORT_B, PORT_SUM, IN_FLIGHT, SINGLE, DOUBLING, MIDDLE,
-) = range(38)  # fmt: skip
+    IS_VECTOR, STEP_WIDTH, DEPTH, PORT_A, PORT_B, PORT_SUM, IN_FLIGHT, SINGLE, DOUBLING, REACH, MIDDLE,
+) = range(39)  # fmt: skip
 """Columns of the packed card, see `workbench.cost.pack`."""
 MIDDLE_COUNT, MIDDLE_SIZE, MIDDLES = 1, 4, 2
 """From MIDDLE on: capacity, instances (0: no such level), rate of all, multicast of the levels between cores and the shared one."""
 SIZE = MIDDLE + MIDDLES * MIDDLE_SIZE
 
 SPLIT_LATENCY = 20.0  # shared-level latencies that a split of K adds (write, meet, read, add); chosen on A100, H200, L40S bf16 products
+WALK_BYTES = 32.0  # of a row that one translated address serves: a sector of a cache
+WALKS = 16.0  # page walks of a core under way at once; chosen on fp32 products of P100
 STEP_K = 64.0  # products of K a software-pipelined step covers, unless a fixed tile says otherwise
 MOST_SPLIT = 64.0
 WAVES = 4.0  # waves of cores up to which K is split
@@ -389,6 +391,19 @@ def level_of(shape, operand, total, size, count, rate, cast, cores):
     return Level(1.0 / rate, 1.0 / cast, count, 1.0 / math.sqrt(cores), m, n)
 
 
+@njit(cache=True, nogil=True)
+def page_walks(card, k, size, width):
+    """Seconds a byte of staging waits for page walks, where the rows a core works on span more memory than it can translate at once.
+
+    Rows of A and B lie a pitch of K apart; a core whose accumulator is full of sums works on twice its root of them, whatever the
+    tile. What lies beyond the reach is walked for each sector anew, `WALKS` at a time. Source of reaches: Jia et al., arXiv 1804.06826.
+    """
+    spanned = math.sqrt(card[ACCUMULATOR] / width) * k * size
+    if card[REACH] <= 0.0 or spanned <= card[REACH]:
+        return 0.0
+    return (1.0 - card[REACH] / spanned) * card[LATENCY_MEMORY] / (WALK_BYTES * WALKS)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def prepare(card, shape, operand, total, resident, written):
     """Return the `Job` of a product on a card; ``resident``: all its operands lie in the shared level, ``written``: its results stay."""
@@ -401,6 +416,7 @@ def prepare(card, shape, operand, total, resident, written):
     outer_read = 0.0 if resident else 1.0
     outer_write = 0.0 if resident or written else 1.0
     stalled = latency / card[IN_FLIGHT] if card[IN_FLIGHT] > 0.0 else 0.0
+    walk = page_walks(card, k, operand[0] + operand[1], width)
     shared = level_of(shape, operand, total, card[SHARED], 1.0, card[RATE_SHARED], card[CAST], card[CORES])
     one, two = card[MIDDLE:], card[MIDDLE + MIDDLE_SIZE :]
     middles = (1.0 if one[MIDDLE_COUNT] > 0.0 else 0.0) + (1.0 if two[MIDDLE_COUNT] > 0.0 else 0.0)
@@ -414,7 +430,7 @@ def prepare(card, shape, operand, total, resident, written):
         card[CORES], 1.0 / card[CORES], card[STATIC], most, card[FLOW], card[ROWS], card[COLS], card[DEPTH], fold, cycle / card[MACS],
         1.0 / card[PORT], 1.0 / card[PORT_A], 1.0 / card[PORT_B], 1.0 / card[PORT_SUM], feeds,
         1.0 / card[RATE_WRITE], 1.0 / (card[RATE_MEMORY] * card[ETA_MEMORY]), card[LAUNCH] + latency,
-        SPLIT_LATENCY * card[LATENCY_SHARED], latency / card[STAGING], stalled, card[STEP] / card[CLOCK], card[QK], card[STEP_WIDTH],
+        SPLIT_LATENCY * card[LATENCY_SHARED], latency / card[STAGING] + walk, stalled, card[STEP] / card[CLOCK], card[QK], card[STEP_WIDTH],
         card[SINGLE], card[DOUBLING], outer_read, outer_write, shared, middles, inner, outer,
     )  # fmt: skip
 

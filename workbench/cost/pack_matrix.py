@@ -82,6 +82,7 @@ def common_columns(spec: NpuSpec) -> np.ndarray:
     card[kernels.SPLIT] = spec.runtime.split_k
     card[kernels.STATIC] = spec.runtime.partition == "static"
     card[kernels.DEPTH] = matrix.depth
+    card[kernels.REACH] = spec.memory[outer].reach or 0.0
     card[kernels.DOUBLING] = of_warps(spec)
     for column, level in (
         (kernels.PORT_A, matrix.operand_a), (kernels.PORT_B, matrix.operand_b), (kernels.PORT_SUM, matrix.accumulator),

@@ -60,6 +60,7 @@ class MemoryLevel:
     cores: int | None = None
     energy: float | None = None
     replicas: int = 1
+    reach: float | None = None
 
 
 @dataclass(frozen=True)

@@ -163,6 +163,7 @@ LEVEL: Mapping[str, Entry] = {
     "double_buffer": Entry("bool", True, label="double buffer", help="Half the level is filled while the other half is used."),
     "multicast": Entry("float", 1.0, "", "multicast", "Cores served by one read of this level.", 1, 64),
     "replicas": _count("replicas", "Parts of a cache that each keep what their own cores read: so many copies of shared data.", 1, 8, 1),
+    "reach": _quantity("B", "reach", "Bytes whose addresses a core translates at once (TLB); longer rows walk pages.", 2.0**20, 2.0**40),
     "cores": Entry("int", None, "", "cores a cluster", "Cores that share one instance of a level of a cluster (a die's L2).", 1, 512),
     "energy": _quantity("J/B", "energy", "Of a byte that this level gives or takes, the way to its user included.", 1e-13, 1e-9),
 }
