@@ -180,8 +180,8 @@ def _link(part: Part, execution: Execution, shift: int) -> None:
     for key, values in texts.items():
         _add(part, args, key, rows, values)
     _add(part, args, "Input Dims", where, [json.dumps(node.input_shapes) for node in bare])
-    _add(part, args, "Input type", where, [json.dumps([_type(kind) for kind in node.input_types]) for node in bare])
-    _add(part, args, "Concrete Inputs", where, [json.dumps(_concrete(node)) for node in bare])
+    _add(part, args, "Input type", where, [json.dumps([profiler_type(kind) for kind in node.input_types]) for node in bare])
+    _add(part, args, "Concrete Inputs", where, [json.dumps(concrete(node)) for node in bare])
     part.args = args
     part.digest = f"{part.digest}+{execution.digest}"
     text = f"{len(pairs)} of {len(execution.nodes)} operators of {execution.path} joined to the profile (External id = rf_id + {shift})"
@@ -225,7 +225,7 @@ def _tensors(values: Sequence[Any]) -> str:
     return json.dumps(found)
 
 
-def _type(kind: str) -> str:
+def profiler_type(kind: str) -> str:
     """Return a type as the profiler writes it: ``Tensor(float)`` is ``float``, numbers are ``Scalar``, lists of tensors ``TensorList``."""
     if kind.startswith("Tensor(") and kind.endswith(")"):
         return kind[7:-1]
@@ -234,7 +234,7 @@ def _type(kind: str) -> str:
     return _NO_TYPE.get(kind, "")
 
 
-def _concrete(node: Node) -> list[str]:
+def concrete(node: Node) -> list[str]:
     """Return the values of an operator that are no tensors, as the profiler writes them."""
     out = []
     for value, kind in zip(node.inputs, node.input_types, strict=False):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from workbench.errors import Note, UnreadableInput
+from workbench.trace.ascend_folder import profile_files
 from workbench.trace.source import first_bytes, kind_of
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -80,6 +81,8 @@ def _expanded(path: Path) -> list[Asked]:
 
 
 def _inside(folder: Path) -> list[Path]:
+    if (recordings := profile_files(folder)) is not None:
+        return recordings
     found = [p for p in folder.iterdir() if p.is_file() and not p.name.startswith(".")]
     found = found or [p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")]
     if not found:

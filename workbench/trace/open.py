@@ -12,9 +12,11 @@ import numpy as np
 
 from workbench.errors import Note, Refused, UnreadableInput
 from workbench.trace import kineto
+from workbench.trace.ascend import read_table, settle
 from workbench.trace.clean import faults, notes_of
 from workbench.trace.execution_trace import Execution, is_execution, join, read_execution
 from workbench.trace.files import NoTrace, Paths, asked, read_all
+from workbench.trace.kernel_table import KernelTable
 from workbench.trace.merge import merge
 from workbench.trace.part import Part
 from workbench.trace.protobuf import BrokenMessage
@@ -27,7 +29,7 @@ from workbench.trace.xplane import is_xplane, read_xplane
 
 RANK_IN_NAME = re.compile(r"(?i)(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)")
 
-GIVE = "give a profiler trace (Kineto or Chrome JSON, XLA xplane.pb)"
+GIVE = "give a profiler trace (Kineto or Chrome JSON, XLA xplane.pb, Ascend kernel table)"
 
 
 def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | None = None, chunk: int = CHUNK) -> Trace:
@@ -37,8 +39,8 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     ----------
     paths : path or sequence of paths
         Files, directories of them, or patterns (``runs/*.json``): what in a directory is no trace is left out with a note. PyTorch
-        profiler or Chrome traces in JSON, XLA profiles (xplane), plain or gzip; beside them the execution traces of the
-        same ranks, whose tensors their operators get. The content decides, never the name.
+        profiler or Chrome traces in JSON, XLA profiles (xplane), Ascend timelines, kernel tables and output folders, plain or gzip;
+        beside them the execution traces of the same ranks, whose tensors their operators get. The content decides, never the name.
     salvage : bool
         Import what is whole of a damaged file, with a note that counts what was lost. The default refuses it.
     ranks : sequence of int, optional
@@ -64,7 +66,7 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     if ranks is not None and not (isinstance(ranks, Sequence) and all(type(r) is int and 0 <= r < 2**31 for r in ranks)):
         raise Refused("--ranks", f"{ranks!r} are no ranks", "give a list of whole numbers, counted from 0")
     read, skipped = read_all(files, lambda path: _read(path, salvage, chunk))
-    parts = [part for part in read if isinstance(part, Part)]
+    parts = settle(read, [file.path for file in files])
     executions = [execution for execution in read if isinstance(execution, Execution)]
     if not read:
         raise UnreadableInput(str(paths)[:200], f"holds no trace: {skipped[0].where} {skipped[0].text}", GIVE)
@@ -82,8 +84,10 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
     return replace(trace, notes=(*trace.notes, *skipped, *notes_of(trace, faults(trace)), *incomplete_notes(trace)))
 
 
-def _read(path: Path, salvage: bool, chunk: int) -> Part | Execution:
+def _read(path: Path, salvage: bool, chunk: int) -> Part | Execution | KernelTable:
     head = first_bytes(path)
+    if (table := read_table(path, head, salvage)) is not None:
+        return table
     source = Source(path)
     try:
         if not kind_of(head) and is_xplane(np.frombuffer(head, np.uint8)):
