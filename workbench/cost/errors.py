@@ -121,17 +121,19 @@ def intervals(table: OpTable, cards: Cards, column: np.ndarray) -> tuple[np.ndar
     place = np.searchsorted(present, group)
     names = [ERROR_GROUPS[code] if code >= 0 else "elementwise" for code in present]
     ends = np.empty((len(cards.specs), len(cards.dtypes), len(present), 2))
+    general = {
+        grade: np.array([[_general(name, grade, NARROW if dtype in NARROW_DTYPES else "") for name in names] for dtype in cards.dtypes])
+        for grade in {spec.confidence for spec in cards.specs}
+    }
     for s, (spec, runs) in enumerate(zip(cards.specs, cards.runs_as, strict=True)):
-        wide, narrow = ([_general(name, spec.confidence, bits) for name in names] for bits in ("", NARROW))
+        ends[s] = general[spec.confidence].reshape(ends.shape[1:])
+        if spec.confidence == "invented" or not spec.calibration:
+            continue
         for d, dtype in enumerate(cards.dtypes):
-            ends[s, d] = np.reshape(narrow if dtype in NARROW_DTYPES else wide, (-1, 2))
-        if spec.confidence != "invented" and spec.calibration:
-            for d, dtype in enumerate(cards.dtypes):
-                found = fit_of(spec, runs[d] or dtype)
-                if found is not None:
-                    general = narrow if dtype in NARROW_DTYPES else wide
-                    own = [_fitted(found, name) or other for name, other in zip(names, general, strict=True)]
-                    ends[s, d] = np.reshape(own, (-1, 2))
+            found = fit_of(spec, runs[d] or dtype)
+            if found is not None:
+                for at, name in enumerate(names):
+                    ends[s, d, at] = _fitted(found, name) or ends[s, d, at]
     factors = 1.0 + ends[:, column, place]
     return factors[..., 0].T, factors[..., 1].T
 
