@@ -17,6 +17,7 @@ import numpy as np
 from workbench.graph.callers import launch_calls, operators_by_id
 from workbench.graph.kernels_units import climb, mark_wrappers, nearest, self_times
 from workbench.graph.signatures import Signatures, message_facts, signatures
+from workbench.graph.tasks import described_tasks
 from workbench.operators.call import Call, Tensor
 from workbench.operators.described import Described, Ran, promote
 from workbench.operators.kinds import BEARING, describe, ran_of, shorten
@@ -77,7 +78,7 @@ def _device_units(trace: Trace, known: Signatures, duration: np.ndarray) -> tupl
     hit = _drop_spread(hit, lane)
     used, kernel = np.unique(trace.events.name[device], return_inverse=True)
     rans = [ran_of(trace.strings[i]) for i in used]
-    own = _own_messages(trace, device, rans, kernel)
+    own = _own_messages(trace, device, rans, kernel) | {i: _Row(*row) for i, row in described_tasks(trace, device).items()}
     hit[list(own)] = -1
     grouped = np.flatnonzero(hit >= 0)
     groups, member = np.unique(hit[grouped], return_inverse=True)
@@ -226,8 +227,7 @@ def _host_units(trace: Trace, known: Signatures) -> tuple[np.ndarray, np.ndarray
     described: dict[int, _Row] = {}
     for signature in np.unique(known.of[groups]):
         call = known.calls[signature]
-        found = describe(call)
-        if found is not None:
+        if (found := describe(call)) is not None:
             described[int(signature)] = _named(call.name, call, found)
     return rows, member.astype(np.int64), [described[int(s)] for s in known.of[groups]]
 

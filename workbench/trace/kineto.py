@@ -14,6 +14,7 @@ import numpy as np
 
 from workbench.errors import Note
 from workbench.trace import kernels
+from workbench.trace.arrows import link_launches, link_operators
 from workbench.trace.inner_ranks import split_ranks
 from workbench.trace.kernels_json import Columns
 from workbench.trace.lanes import XLA_LANES, Lanes, lanes_of
@@ -51,7 +52,7 @@ ON_STREAM = (
     (re.compile(r"(?i)mem(ory)?[_ ]?set"), Category.MEMSET),
     (re.compile(r"(?i)^(event|notify)_?(record|wait|reset)|^stream wait"), Category.SYNC),
 )
-ON_HOST = ((re.compile(r"^(cu|cuda|hip)[A-Z]\w*|^AscendCL@"), Category.RUNTIME),)
+ON_HOST = ((re.compile(r"^(cu|cuda|hip)[A-Z]\w*|^(AscendCL|Node|Runtime)@"), Category.RUNTIME),)
 
 CORRELATION = ("correlation", "correlation_id")  # first one present wins; the second only on calls and device rows
 EXTERNAL = ("External id", "external id")
@@ -78,6 +79,9 @@ def to_part(records: Records, path: str) -> Part:
     if linked:
         notes.append(Note("correlation-from-flow", path, linked, "device rows without a correlation took the id of their flow arrow"))
     external = _first(args, EXTERNAL, strings, count)
+    places = (c.start, c.dur, lanes.track, category)
+    link_launches(places, flows, strings, correlation)
+    link_operators(places, flows, strings, external)
     order_id = np.where(external < 0, _first(args, ("Python id", "Ev Idx"), strings, count), external)
     top = np.full(count, -1, np.int32)
     columns = (c.start, c.dur, lanes.track, c.name, category, c.cat, correlation, external, top)
