@@ -30,7 +30,7 @@ SAMPLE = 400
 class Clocks:
     """Clock of each rank against the reference of its part; arrays of length R.
 
-    A time t of rank r is ``t - offset_ns[r] - drift[r] * (t - pivot_ns)`` on the clock of its reference.
+    With u = t - offset_ns[r], a time t of rank r is ``u - drift[r] * (u - pivot_ns)`` on the clock of its reference.
     """
 
     rank: np.ndarray  # int32, ascending
@@ -49,7 +49,8 @@ class Clocks:
 
     def correction(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
         """Return what the drift adds to times of some ranks beyond the constant offset [ns], to be subtracted; int64."""
-        return np.rint(self.drift[self.row(rank)] * (time - self.pivot_ns)).astype(np.int64)
+        row = self.row(rank)
+        return np.rint(self.drift[row] * (time - self.offset_ns[row] - self.pivot_ns)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def clocks(m: Messages, matches: Matches, ranks: np.ndarray) -> Clocks:
         np.zeros(count, np.int64),
         np.zeros(count, np.int32),
         np.zeros(count, bool),
-        int(np.median(m.end[matches.of >= 0])) if (matches.of >= 0).any() else 0,
+        _middle(m, matches),
     )
     strong, weak = _common(m, matches, True), _common(m, matches, False)
     done: set[int] = set()
@@ -97,6 +98,12 @@ def clocks(m: Messages, matches: Matches, ranks: np.ndarray) -> Clocks:
         done.add(rank)
         _spread_from(out, strong, weak, done)
     return out
+
+
+def _middle(m: Messages, matches: Matches) -> int:
+    """Median end of the matched messages of the first rank that has any [ns]."""
+    rows = np.flatnonzero(matches.of >= 0)
+    return int(np.median(m.end[rows[m.rank[rows] == m.rank[rows].min()]])) if len(rows) else 0
 
 
 def _common(m: Messages, matches: Matches, strong: bool) -> dict[int, dict[int, list[tuple[int, int]]]]:
@@ -141,7 +148,7 @@ def _place(out: Clocks, a: int, b: int, pairs: list[tuple[int, int]], weak: bool
     """Set the clock of b from that of a and their common ends."""
     i, j = (int(np.searchsorted(out.rank, r)) for r in (a, b))
     ends = np.array(pairs, dtype=np.int64)
-    fit = _fit(ends[:, 0], ends[:, 1] - ends[:, 0], out.pivot_ns)
+    fit = _fit(ends[:, 0] - out.offset_ns[i], ends[:, 1] - ends[:, 0], out.pivot_ns)
     out.reference[j] = out.reference[i]
     out.offset_ns[j] = out.offset_ns[i] + round(fit.offset)
     out.drift[j] = out.drift[i] + fit.drift
