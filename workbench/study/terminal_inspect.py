@@ -80,4 +80,4 @@ def _rate(value: float | None) -> str:
 
 def _slowest(link: LinkDocument) -> str:
     number = f"#{link.slowest_number} " if link.slowest_number >= 0 else ""
-    return f"{number}{_rate(link.slowest_bandwidth)} at {seconds(link.slowest_at_s)}"
+    return f"{number}{_rate(link.slowest_bandwidth)}"
