@@ -61,6 +61,8 @@ _HOMES = {
     "price_operators": "study.operator_times",
     "operator_table": "study.tables",
     "lag_table": "study.tables",
+    "stragglers": "study.ranks",
+    "links": "study.ranks",
     "write_perfetto": "study.perfetto",
     "timeline": "view.timeline",
     "roofline": "view.roofline",
@@ -75,9 +77,9 @@ _HOMES = {
 
 __all__ = [
     "InvalidSpec", "Note", "Refused", "Scenario", "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare",
-    "estimate", "facts", "lag_table", "linspace", "list_operators", "load_npu", "logspace", "open_trace", "operator_table",
+    "estimate", "facts", "lag_table", "links", "linspace", "list_operators", "load_npu", "logspace", "open_trace", "operator_table",
     "predict", "price_operators", "ratio", "read_operators", "read_vendor", "roofline",
-    "stack_bars", "stacks", "sweep", "sweep_curve", "tied", "timeline", "write_perfetto",
+    "stack_bars", "stacks", "stragglers", "sweep", "sweep_curve", "tied", "timeline", "write_perfetto",
 ]  # fmt: skip
 
 
