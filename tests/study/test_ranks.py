@@ -132,3 +132,20 @@ def test_reprice_transfer() -> None:
     """Ratio of the models on the recorded transfer; between that and the target's model alone; nothing moves on the same fabric."""
     nominal, low, high = reprice_transfer(np.array([3.0, 3.0]), np.array([2.0, 2.0]), np.array([4.0, 2.0]))
     np.testing.assert_allclose((nominal, low, high), [[6.0, 3.0], [4.0, 3.0], [6.0, 3.0]])
+
+
+def test_period_is_between_steps_of_one_rank(tmp_path: Path) -> None:
+    """Two ranks whose steps begin 100 us apart, each 1000 us long, one every 1500 us: the period is 1500 us."""
+    paths = []
+    for rank in (0, 1):
+        events: list[dict[str, Any]] = []
+        for step in range(3):
+            at = 1500 * step + 100 * rank
+            events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": at, "dur": 1000})
+            events.append({"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": at + 10, "dur": 900})
+        paths.append(tmp_path / f"{rank}.json")
+        info = {"rank": rank, "world_size": 2}
+        paths[-1].write_text(json.dumps({"distributedInfo": info, "baseTimeNanoseconds": 0, "traceEvents": events}))
+    prediction = predict(Scenario(Workload(open_trace(paths))))
+    assert prediction.period_s == pytest.approx(1500e-6)
+    assert prediction.step_time_s == pytest.approx(1000e-6)

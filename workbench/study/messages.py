@@ -97,7 +97,7 @@ def with_messages(cost: OpCost, messages: MessageTimes) -> OpCost:
         resource[row] = 0.0
         resource[row, :, Bound.NETWORK] = np.nan_to_num(messages.transfer_s[mine][0])
         bound[row] = Bound.NETWORK
-        evidence[row] = Evidence.MODEL if known and not met else Evidence.SCALED
+        evidence[row] = Evidence.MODEL if known else Evidence.SCALED
         code[row] = len(cost.reasons) + (1 if not known else 2 if met else 0)
     return replace(
         cost,

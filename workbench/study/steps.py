@@ -22,7 +22,7 @@ def kept_steps(complete: np.ndarray) -> np.ndarray:
 
 
 def period(graph: Graph, timeline: Timeline) -> float:
-    """Return the median time between the ends of successive complete steps [s].
+    """Return the median time between the ends of successive complete steps of one rank [s].
 
     A step lasts from its mark to the end of the device work it launched. Where the host runs ahead, the device is still
     busy with one step while the next has begun: steps overlap, and what a long job pays for each is this period.
@@ -39,7 +39,9 @@ def period(graph: Graph, timeline: Timeline) -> float:
         [s]; the step itself where fewer than two complete steps follow each other.
     """
     ends = timeline.start_s[graph.step_begin] + timeline.step_s
-    follows = graph.step_complete[1:] & graph.step_complete[:-1]
+    order = np.argsort(graph.rank[graph.step_begin], kind="stable")
+    ends, complete, rank = ends[order], graph.step_complete[order], graph.rank[graph.step_begin][order]
+    follows = complete[1:] & complete[:-1] & (rank[1:] == rank[:-1])
     between = np.diff(ends)[follows]
     if not len(between):
         return float(np.median(timeline.step_s[kept_steps(graph.step_complete)]))
