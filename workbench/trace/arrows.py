@@ -45,7 +45,7 @@ def _tie(
     hosts: tuple[Category, ...],
     number: np.ndarray,
 ) -> int:
-    start, dur, track, category = columns
+    start, _, track, category = columns
     named = [i for i, text in enumerate(strings) if text in words]
     mine = np.isin(flows.category, named)
     begin, end = np.flatnonzero(mine & (flows.phase == ord("s"))), np.flatnonzero(mine & (flows.phase == ord("f")))

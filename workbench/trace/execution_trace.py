@@ -169,8 +169,8 @@ def _link(part: Part, execution: Execution, shift: int) -> None:
     rows = np.array([row for row, _ in pairs], np.int32)
     nodes = [node for _, node in pairs]
     texts = {
-        TENSORS_IN: [_tensors(node.inputs) for node in nodes],
-        TENSORS_OUT: [_tensors(node.outputs) for node in nodes],
+        TENSORS_IN: [tensors(node.inputs) for node in nodes],
+        TENSORS_OUT: [tensors(node.outputs) for node in nodes],
         "Output Dims": [json.dumps(node.output_shapes) for node in nodes],
     }
     known = set(part.args["Input Dims"].event.tolist()) if "Input Dims" in part.args else set()
@@ -209,7 +209,7 @@ def _add(part: Part, args: dict[str, ArgColumn], key: str, rows: np.ndarray, tex
     args[key] = ArgColumn(*map(frozen, (event[order], values, is_text)))
 
 
-def _tensors(values: Sequence[Any]) -> str:
+def tensors(values: Sequence[Any]) -> str:
     """Return the tensors among an operator's values, those in lists included, as JSON text."""
     found: list[list[Any]] = []
 

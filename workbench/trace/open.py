@@ -13,6 +13,8 @@ import numpy as np
 from workbench.errors import Note, Refused, UnreadableInput
 from workbench.trace import kineto
 from workbench.trace.ascend import read_table, settle
+from workbench.trace.chakra import read_chakra
+from workbench.trace.chakra_nodes import is_chakra
 from workbench.trace.clean import faults, notes_of
 from workbench.trace.execution_trace import Execution, is_execution, join, read_execution
 from workbench.trace.files import NoTrace, Paths, asked, read_all
@@ -29,7 +31,7 @@ from workbench.trace.xplane import is_xplane, read_xplane
 
 RANK_IN_NAME = re.compile(r"(?i)(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)")
 
-GIVE = "give a profiler trace (Kineto or Chrome JSON, XLA xplane.pb, Ascend kernel table)"
+GIVE = "give a profiler trace (Kineto or Chrome JSON, XLA xplane.pb, Ascend kernel table, Chakra .et)"
 
 
 def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | None = None, chunk: int = CHUNK) -> Trace:
@@ -90,6 +92,8 @@ def _read(path: Path, salvage: bool, chunk: int) -> Part | Execution | KernelTab
         return table
     source = Source(path)
     try:
+        if not kind_of(head) and is_chakra(np.frombuffer(head, np.uint8)):
+            return _chakra(source, salvage)
         if not kind_of(head) and is_xplane(np.frombuffer(head, np.uint8)):
             records = _profile(source, salvage)
         else:
@@ -100,6 +104,16 @@ def _read(path: Path, salvage: bool, chunk: int) -> Part | Execution | KernelTab
     finally:
         source.close()
     return kineto.to_part(records, str(path))
+
+
+def _chakra(source: Source, salvage: bool) -> Part:
+    """Read a Chakra trace; a damaged one is refused unless what is whole is asked for."""
+    data = np.frombuffer(source.whole(), np.uint8)
+    try:
+        return read_chakra(data, str(source.path), source.digest(), salvage)
+    except BrokenMessage as fault:
+        why = source.fault or "is a Chakra trace that is damaged or cut short"
+        raise UnreadableInput(str(source.path), f"{why}: {fault}", "convert it again, or import what is whole with --salvage") from None
 
 
 def _profile(source: Source, salvage: bool) -> Records:
