@@ -144,3 +144,41 @@ def test_all_to_all_ends_when_its_own_parts_are_there(tmp_path: Path) -> None:
     found = ranks_of(job(tmp_path, ranks))
     assert split_of(found, 0)[0] == (100, 300)
     assert split_of(found, 1)[0] == (0, 200)
+
+
+NUMBERS = st.one_of(
+    st.integers(-3, 5), st.sampled_from([2**31, 2**62, -(2**62)]), st.sampled_from(["1", "", "x", "[0, 1]", "[]", "[0, ...]"])
+)
+WORDS = st.sampled_from(["allreduce", "send", "recv", "all_to_allv", "broadcast", "barrier", "coalesced", "", "nccl:send 0->1"])
+KEYS = (
+    "Group_size", "Seq", "Src_Rank", "Dst_Rank", "Root_Rank", "Process_Group_Ranks", "Process_Group_Name", "Global_rank_start",
+    "Global_rank_stride", "In_msg_nelems",
+)  # fmt: skip
+MESSAGES = st.lists(
+    st.builds(
+        lambda start, length, word, args: message(start, length, word, **args),
+        st.integers(0, 5000),
+        st.integers(0, 500),
+        WORDS,
+        st.dictionaries(st.sampled_from(KEYS), NUMBERS, max_size=5),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(st.lists(MESSAGES, min_size=2, max_size=4), st.booleans())
+def test_whatever_messages_say_the_recording_replays(tmp_path_factory: pytest.TempPathFactory, ranks: list[Any], based: bool) -> None:
+    """Nonsense is refused or set aside, never a traceback; what was split adds up, and steps come out as recorded."""
+    top = {"baseTimeNanoseconds": 10**18} if based else {}
+    trace = job(tmp_path_factory.mktemp("job"), dict(enumerate(ranks)), clock={1: 300.0}, **top)
+    try:
+        found = ranks_of(trace)
+    except Refused:
+        return
+    assert (found.split.wait_ns >= 0).all()
+    assert (found.split.transfer_ns >= 0).all()
+    assert (found.split.wait_ns + found.split.transfer_ns == found.messages.end - found.messages.start).all()
+    b = built(trace)
+    check_invariants(b.graph)
+    np.testing.assert_allclose(b.timeline.step_s, b.graph.measured_step_s, rtol=1e-9, atol=1e-12)

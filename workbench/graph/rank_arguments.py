@@ -11,6 +11,8 @@ import numpy as np
 from workbench.trace.trace import Trace
 
 _WHOLE = re.compile(r"-?\d{1,18}")
+MOST = 1 << 20
+"""Ranks a job has at most: larger numbers are none."""
 _ADDRESS = 1 << 24
 """A communicator's number at or above this is an address of the process: it names a group on its own rank only."""
 
@@ -107,7 +109,7 @@ class Arguments:
             if text not in known:
                 known[text] = () if "..." in text else tuple(sorted({int(n) for n in re.findall(r"\d{1,9}", text)}))
             ranks = known[text]
-            if not ranks and low >= 0 and step > 0 and many > 0:
+            if not ranks and low >= 0 and step > 0 and 0 < many <= MOST:
                 ranks = tuple(range(low, low + step * many, step))
             ranks = ranks or tables.get(mine, {}).get(name, ())
             out.append(ranks if mine in ranks else ())

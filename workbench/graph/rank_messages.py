@@ -14,7 +14,7 @@ from enum import IntEnum
 import numpy as np
 
 from workbench.graph.callers import event_ranks, launch_calls, operators_by_id
-from workbench.graph.rank_arguments import Arguments, as_int
+from workbench.graph.rank_arguments import MOST, Arguments, as_int
 from workbench.operators.kinds import collective_kind
 from workbench.operators.table import COLLECTIVES, Kind, OpTable
 from workbench.trace.comm import comm
@@ -94,11 +94,14 @@ def messages(trace: Trace, table: OpTable, op: np.ndarray) -> Messages:
     names = ask.texts("Collective name")
     labels = [_label(trace, own, note, int(i)) for own, note, i in zip(names, ask.label, event, strict=True)]
     stated = [int(table.kind[r]) if r >= 0 and collective[r] else 0 for r in row.tolist()]
-    kind = np.array([_kind(label, known) for label, known in zip(labels, stated, strict=True)], dtype=np.int8)
-    sense = np.array([_sense(label, Kind(int(k))) for label, k in zip(labels, kind, strict=True)], dtype=np.int8)
+    distinct = {pair: (of := _kind(*pair), int(_sense(pair[0], Kind(of)))) for pair in set(zip(labels, stated, strict=True))}
+    told = np.array([distinct[pair] for pair in zip(labels, stated, strict=True)], dtype=np.int8).reshape(-1, 2)
+    kind, sense = told[:, 0], told[:, 1]
     size = ask.integers("Group size", 0)
+    size = np.where((size >= 0) & (size <= MOST), size, 0)
     bytes_, exact = _bytes(table, row, ask)
-    size = np.where(size > 0, size, np.where(collective[row], table.dim("group_size")[row] if len(table) else 0, 0))
+    known = np.append(np.minimum(table.dim("group_size"), MOST), 0)[row]
+    size = np.where(size > 0, size, np.where(collective[row], known, 0))
     ranks = ask.members(size, [int(r) for r in rank[event]])
     size = np.array([len(m) or s for m, s in zip(ranks, size.tolist(), strict=True)], dtype=np.int32)
     start = e.start_ns[event].astype(np.int64)
@@ -170,4 +173,4 @@ def _peers(ask: Arguments, sense: np.ndarray, labels: Sequence[str], members: Se
         pair = _PAIR.search(labels[i])
         local = as_int(pair[3]) if pair else -1
         peer[i] = members[i][local] if 0 <= local < len(members[i]) else local
-    return peer.astype(np.int32)
+    return np.where((peer >= 0) & (peer < MOST), peer, -1).astype(np.int32)

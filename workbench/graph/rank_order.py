@@ -31,20 +31,14 @@ def paired(token: np.ndarray, end: np.ndarray, other: np.ndarray, other_end: np.
     is missing in the middle), the longest common pieces in order are taken.
     """
     best: tuple[float, int, int] | None = None
-    found: list[tuple[int, int, float]] = []
-    for shift in range(-(len(other) - 1), len(token)):
-        low, high = max(shift, 0), min(shift + len(other), len(token))
-        if not np.array_equal(token[low:high], other[low - shift : high - shift]):
-            continue
-        difference = (end[low:high] - other_end[low - shift : high - shift]).astype(np.float64)
-        spread = float(np.median(np.abs(difference - np.median(difference))))
-        found.append((high - low, shift, spread))
-    if found:
-        widest = max(found, key=lambda f: (f[0], -abs(f[1])))
-        for overlap, shift, spread in found:
-            if overlap >= max(FEW, widest[0] // 4) and spread < BETTER * widest[2] and (best is None or spread < best[0]):
-                best = (spread, overlap, shift)
-        overlap, shift = (best[1], best[2]) if best else widest[:2]
+    shifts = _fitting(token, other)
+    if shifts:
+        overlap, shift = max(shifts, key=lambda s: (s[0], -abs(s[1])))
+        bound = BETTER * _spread(end, other_end, shift)
+        for length, by in shifts if bound > 0 else []:
+            if length >= max(FEW, overlap // 4) and (spread := _spread(end, other_end, by)) < bound and (best is None or spread < best[0]):
+                best = (spread, length, by)
+        overlap, shift = (best[1], best[2]) if best else (overlap, shift)
         if overlap * 2 > min(len(token), len(other)) or best or max(len(token), len(other)) > LONG:
             low = max(shift, 0)
             return np.arange(low, low + overlap), np.arange(low, low + overlap) - shift
@@ -54,3 +48,20 @@ def paired(token: np.ndarray, end: np.ndarray, other: np.ndarray, other_end: np.
     a = [np.arange(b.a, b.a + b.size) for b in blocks]
     b = [np.arange(b.b, b.b + b.size) for b in blocks]
     return np.concatenate(a), np.concatenate(b)
+
+
+def _fitting(token: np.ndarray, other: np.ndarray) -> list[tuple[int, int]]:
+    """Return overlap and shift of every way to lay a sequence beside the other in which all they have in common agrees."""
+    out = []
+    for shift in range(-(len(other) - 1), len(token)):
+        low, high = max(shift, 0), min(shift + len(other), len(token))
+        if np.array_equal(token[low:high], other[low - shift : high - shift]):
+            out.append((high - low, shift))
+    return out
+
+
+def _spread(end: np.ndarray, other: np.ndarray, shift: int) -> float:
+    """Return the median distance of the differences of common ends from their median [ns]."""
+    low, high = max(shift, 0), min(shift + len(other), len(end))
+    difference = (end[low:high] - other[low - shift : high - shift]).astype(np.float64)
+    return float(np.median(np.abs(difference - np.median(difference))))

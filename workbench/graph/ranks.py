@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workbench.errors import Note, Refused
+from workbench.graph.rank_arguments import MOST
 from workbench.graph.rank_clocks import Clocks, clocks
 from workbench.graph.rank_match import Matches, match
 from workbench.graph.rank_messages import Messages, messages
@@ -63,7 +64,8 @@ def match_ranks(trace: Trace, table: OpTable, op: np.ndarray) -> Ranks:
         Ranks of several files communicate, but nothing matches and no time base is stated: no clock is common to them.
     """
     found = messages(trace, table, op)
-    matches = match(found, max((r.world_size or 0 for r in trace.ranks), default=0))
+    worlds = [r.world_size or 0 for r in trace.ranks]
+    matches = match(found, max((size for size in worlds if size <= MOST), default=0))
     ranks = np.unique(np.array([r.rank for r in trace.ranks], dtype=np.int32))
     watches = clocks(found, matches, ranks)
     parts = split(found, matches, watches)

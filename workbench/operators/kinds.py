@@ -168,6 +168,7 @@ def kernel_dtype(kernel: str) -> Dtype:
     return next((dtype for pattern, dtype in _KERNEL_DTYPES if pattern.search(kernel)), Dtype.UNKNOWN)
 
 
+@cache
 def collective_kind(name: str) -> Kind | None:
     """Return the kind of a collective by its library name (``allreduce``, ``_allgather_base``) or its kernel's name."""
     book = _book()
