@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from workbench.errors import Note, Refused, WorkbenchError
+from workbench.trace.ascend_facts import facts_notes
 from workbench.trace.ascend_folder import identify
 from workbench.trace.builder import Builder
 from workbench.trace.kernel_table import KernelTable, Task, is_kernel_table, read_kernel_table
@@ -164,6 +165,10 @@ def beside(part: Part, given: Sequence[Path]) -> None:
             part.notes.append(Note("kernel-table-stranger", str(path), 1, text))
             continue
         _fill(part, table, pairs)
+    cells, said, notes = facts_notes(part, folder)
+    _add(part, cells)
+    part.metadata = {**said, **part.metadata}
+    part.notes += notes
 
 
 def read_table(path: Path, head: bytes, salvage: bool) -> KernelTable | None:
@@ -207,11 +212,21 @@ def _agreement(part: Part, row: int, task: Task) -> tuple[bool, bool, bool, bool
 
 def _fill(part: Part, table: KernelTable, pairs: dict[int, Task]) -> None:
     """Add the cells of tasks to their rows, but none that a row has already."""
+    _add(part, {row: t.cells | ({"Collective name": message(t.name)} if t.core in MESSAGES else {}) for row, t in pairs.items()})
+    part.digest = f"{part.digest}+{table.digest}"
+    text = f"{len(pairs)} of {len(table.tasks)} tasks of {table.path} joined to the timeline (shapes, formats, cores, counters)"
+    part.notes.append(Note("kernel-table-joined", part.path, len(pairs), text))
+    if table.damage:
+        size = sum(d.until - d.start for d in table.damage)
+        part.notes.append(Note("salvaged", table.path, len(table.damage), f"{size} bytes were skipped: {table.damage[0].why}"))
+
+
+def _add(part: Part, cells: Mapping[int, Mapping[str, object]]) -> None:
+    """Add arguments to rows that do not have them."""
     number = {text: i for i, text in reversed(list(enumerate(part.strings)))}
     columns: dict[str, dict[int, tuple[int, bool]]] = defaultdict(dict)
-    for row, task in sorted(pairs.items()):
-        cells = task.cells | ({"Collective name": message(task.name)} if task.core in MESSAGES else {})
-        for key, value in cells.items():
+    for row, values in sorted(cells.items()):
+        for key, value in values.items():
             if isinstance(value, int):
                 columns[key][row] = (value, False)
                 continue
@@ -221,15 +236,9 @@ def _fill(part: Part, table: KernelTable, pairs: dict[int, Task]) -> None:
                 part.strings.append(text)
             columns[key][row] = (number[text], True)
     args = dict(part.args)
-    for key, cells_of in columns.items():
-        args[key] = with_cells(args.get(key), cells_of)
+    for key, column in columns.items():
+        args[key] = with_cells(args.get(key), column)
     part.args = args
-    part.digest = f"{part.digest}+{table.digest}"
-    text = f"{len(pairs)} of {len(table.tasks)} tasks of {table.path} joined to the timeline (shapes, formats, cores, counters)"
-    part.notes.append(Note("kernel-table-joined", part.path, len(pairs), text))
-    if table.damage:
-        size = sum(d.until - d.start for d in table.damage)
-        part.notes.append(Note("salvaged", table.path, len(table.damage), f"{size} bytes were skipped: {table.damage[0].why}"))
 
 
 def with_cells(column: ArgColumn | None, cells: dict[int, tuple[int, bool]]) -> ArgColumn:

@@ -18,8 +18,11 @@ DEVICE_PROCESS = (
     re.compile(r"^(?:GPU|NPU|MTIA|XPU|HPU) ?(\d+)$"),
     re.compile(r"^Ascend Hardware()"),
     re.compile(r"^NPU()$"),
+    re.compile(r"^(?:Communication|HCCL)()$"),
 )
 STREAM_THREAD = re.compile(r"(?i)^stream\s*#?\s*(\d+)")
+GROUP_THREAD = re.compile(r"^Group \S+ Communication$")
+"""Lane of the messages of one communicator (Ascend); its planes show the parts of the same messages."""
 XLA_LANES = {"XLA Ops": 0, "Async XLA Ops": 1}
 """Lanes of a device that has no streams (a TPU core): what runs there is its work, and the number that stands for a stream."""
 NUMBER = re.compile(r"^\d{1,9}$")
@@ -112,14 +115,15 @@ def _track(pid: str, tid: str, names: Names, kinds: np.ndarray, pair: tuple[int,
     found = next((m for rule in DEVICE_PROCESS for text in (process, labels) if (m := rule.search(text))), None)
     stream = STREAM_THREAD.match(thread) or STREAM_THREAD.match(tid)
     core = XLA_LANES.get(thread, -1) if found and pid not in streaming_pids else -1
-    is_stream = bool(found and (stream or core >= 0))
+    is_stream = bool(found and (stream or core >= 0 or GROUP_THREAD.match(thread)))
     label = thread or process
     if kinds[list(ON_DEVICE)].any() or (is_stream and not kinds[list(HOST)].any()):
         device, number = pair
         if device < 0:
-            device = int(found[1]) if found and found[1] else int(pid) if NUMBER.match(pid) and int(pid) < 4096 else -1
+            device = int(found[1] or 0) if found else int(pid) if NUMBER.match(pid) and int(pid) < 4096 else -1
         if number < 0:
-            number = int(stream[1]) if stream else core if core >= 0 else int(tid) if NUMBER.match(tid) else -1
+            plain = NUMBER.match(tid) and not GROUP_THREAD.match(thread)
+            number = int(stream[1]) if stream else core if core >= 0 else int(tid) if plain else -1
         return Track(0, "device", pid, tid, device, number, label), True
     kind = "host" if kinds[list(HOST)].any() or (kinds[Category.OTHER] and not found) else "other"
     return Track(0, kind, pid, tid, label=label), is_stream
