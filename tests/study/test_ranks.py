@@ -149,3 +149,11 @@ def test_period_is_between_steps_of_one_rank(tmp_path: Path) -> None:
     prediction = predict(Scenario(Workload(open_trace(paths))))
     assert prediction.period_s == pytest.approx(1500e-6)
     assert prediction.step_time_s == pytest.approx(1000e-6)
+
+
+def test_one_rank_of_several_is_flagged(shared: Path) -> None:
+    result = CliRunner().invoke(cli, ["inspect", str(shared / "cases" / "traces" / "missing_peer_rank0.json"), "--json"])
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.output)
+    assert document["ranks"] is None
+    assert [note["count"] for note in document["notes"] if note["code"] == "missing-peers"] == [1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.errors import Note, Refused
+from workbench.errors import Refused
 from workbench.graph.assemble import assemble
 from workbench.graph.blocking import blocking_calls, launch_queue
 from workbench.graph.edges import collect
@@ -14,7 +14,7 @@ from workbench.graph.host import host_nodes
 from workbench.graph.links import link
 from workbench.graph.meetings import with_meetings, with_transfers
 from workbench.graph.nodes import columns, device_kinds
-from workbench.graph.ranks import aligned, match_ranks
+from workbench.graph.ranks import aligned, match_ranks, missing_peers
 from workbench.graph.rows import select
 from workbench.graph.steps import marks, measured, outside_note
 from workbench.graph.units import price_units
@@ -86,16 +86,8 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
         *edge_notes,
         *outside_note(device_step, rows.device.end - rows.device.start),
         *suspect_notes(trace, messages),
-        *(ranks.notes if ranks is not None else _alone(trace, messages)),
+        *(ranks.notes if ranks is not None else missing_peers(trace, messages)),
     )
     if ranks is not None:
         nodes, edges = with_meetings(nodes, edges, ranks)
     return assemble(nodes, edges, steps, seconds, ok, notes), table
-
-
-def _alone(trace: Trace, messages: np.ndarray) -> list[Note]:
-    """Say that the messages of one rank have no recorded peers."""
-    if not messages.any() or not trace.ranks or trace.ranks[0].world_size == 1:
-        return []
-    text = "messages whose other members are not recorded keep their recorded time: absent ranks are not waited for"
-    return [Note("missing-peers", trace.ranks[0].path, int(messages.sum()), text, "open the recordings of all ranks together")]

@@ -102,6 +102,22 @@ def aligned(trace: Trace, ranks: Ranks) -> Trace:
     return replace(trace, events=events, flows=flows, steps=steps)
 
 
+def missing_peers(trace: Trace, messages: np.ndarray) -> list[Note]:
+    """Say that the messages of one rank have no recorded peers.
+
+    Parameters
+    ----------
+    trace : Trace
+        One rank.
+    messages : bool [E]
+        Device work that communicates.
+    """
+    if not messages.any() or not trace.ranks or trace.ranks[0].world_size == 1:
+        return []
+    text = "messages whose other members are not recorded keep their recorded time: absent ranks are not waited for"
+    return [Note("missing-peers", trace.ranks[0].path, int(messages.sum()), text, "open the recordings of all ranks together")]
+
+
 def _shifts(trace: Trace, m: Messages, watches: Clocks) -> tuple[np.ndarray, list[Note]]:
     """Shift of each rank [ns]: its clock's offset; parts without a common message by the base of their files, else by their first event."""
     shift = watches.offset_ns.copy()

@@ -12,6 +12,7 @@ import xarray as xr
 
 from workbench.cost.cost import Bound
 from workbench.errors import Note
+from workbench.graph.ranks import missing_peers
 from workbench.replay.timeline import Account
 from workbench.study.dataset import reasons
 from workbench.study.documents import (
@@ -42,6 +43,7 @@ from workbench.study.ranks import ranks_document
 from workbench.study.shares import Coverage, bound_shares, coverage, row_totals
 from workbench.study.steps import kept_steps
 from workbench.study.vendor_coverage import predicted_coverage
+from workbench.trace.comm import comm
 from workbench.trace.facts import facts
 from workbench.trace.trace import Trace
 
@@ -82,7 +84,7 @@ def inspect_document(trace: Trace, typed: Sequence[str] = ()) -> InspectDocument
     """Return the facts of every file of a trace, by the path as typed; of several ranks also how they wait for each other."""
     names = {str(Path(path)): path for path in typed}
     found = {names.get(path, path): Facts.model_validate(values) for path, values in facts(trace).items()}
-    ranks, notes = ranks_document(trace) if len(trace.ranks) > 1 else (None, [])
+    ranks, notes = ranks_document(trace) if len(trace.ranks) > 1 else (None, missing_peers(trace, comm(trace)))
     return InspectDocument(traces=found, ranks=ranks, notes=note_documents([*trace.notes, *notes]))
 
 
