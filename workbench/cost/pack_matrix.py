@@ -71,7 +71,7 @@ def common_columns(spec: NpuSpec) -> np.ndarray:
     latency = sum(spec.memory[name].latency for name in (*middles, *((shared,) if shared else ())))
     card[:21] = (
         spec.cores, spec.power.sustained_clock or spec.clock, 0.0, matrix.rows, matrix.cols, matrix.arrays_per_core, flow, *quantum,
-        room(spec, matrix.accumulator or staging) * (SUMS_SHARE if of_warps(spec) else 1.0),
+        sums_room(spec, staging),
         room(spec, staging, False), room(spec, matrix.operand_a), room(spec, matrix.operand_b),
         min(spec.bandwidth(staging), UNLIMITED) if staging else UNLIMITED, spec.memory[shared].multicast if shared else 1.0,
         step_cycles(spec), latency, spec.memory[outer].latency,
@@ -96,6 +96,12 @@ def common_columns(spec: NpuSpec) -> np.ndarray:
         first = kernels.MIDDLE + at * kernels.MIDDLE_SIZE
         card[first : first + kernels.MIDDLE_SIZE] = memory.size * SHARED_USABLE, count, rate, memory.multicast
     return card
+
+
+def sums_room(spec: NpuSpec, staging: str | None) -> float:
+    """Return the bytes that the sums of a tile may take [B]: of registers, which nothing fills from behind, the share warps have left."""
+    level = spec.matrix.accumulator or staging
+    return room(spec, level, halve=False) * SUMS_SHARE if of_warps(spec) else room(spec, level)
 
 
 def of_warps(spec: NpuSpec) -> bool:
