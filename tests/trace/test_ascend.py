@@ -142,6 +142,17 @@ def test_a_summary_alone_is_a_trace(files: dict[str, Path]) -> None:
     assert comm(trace).tolist() == [False, False, True]
 
 
+def test_steps_of_a_table(tmp_path: Path) -> None:
+    """Two steps of one product each, 50 us apart: each step is the time of its tasks."""
+    header, product, _ = made.details().splitlines()
+    later = product.replace("3,", "4,", 1).replace(f"{made.BASE + 20}", f"{made.BASE + 70}")
+    (tmp_path / "a.csv").write_text("\n".join((header, product, later)))
+    trace = open_trace(tmp_path / "a.csv")
+    assert (trace.steps.number.tolist(), trace.steps.dur_ns.tolist()) == ([3, 4], [30_500, 30_500])
+    graph, _ = build_graph(trace)
+    assert graph.measured_step_s.tolist() == pytest.approx([30.5e-6, 30.5e-6])
+
+
 def test_a_table_of_another_run_is_refused(files: dict[str, Path], tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
     other.write_text(made.details().replace(str(made.BASE)[:8], str(made.BASE + 10**12)[:8]))

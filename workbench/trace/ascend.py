@@ -28,6 +28,8 @@ BELONGS = 0.5
 NEAR_NS = 1_000
 """Starts of one task written with different digits differ by less [ns]."""
 MESSAGES = ("HCCL", "COMMUNICATION")
+STEPS = 10**9
+"""Step ids beyond are no steps (torch_npu writes 2**32 - 1 for none)."""
 HOST_CORE = "AI_CPU"
 PROCESS = "Ascend Hardware"
 BESIDE = ("kernel_details*.csv", "op_summary*.csv")
@@ -46,6 +48,7 @@ def part_of(table: KernelTable) -> Part:
         if task.core in MESSAGES:
             args["Collective name"] = message(task.name)
         built.add((pid, lane), task.name, "kernel", task.start_ns, task.dur_ns, args)
+    _steps(built, table)
     records = built.records("kernel table", table.digest, table.size, table.damage, no_time=table.timeless)
     part = to_part(records, table.path)
     text = "a kernel table: times on the device are recorded, the host, its launches and dependencies between streams are not"
@@ -53,6 +56,18 @@ def part_of(table: KernelTable) -> Part:
     part.notes.append(Note("host-not-recorded", table.path, len(table.tasks), text, fix))
     _told(part)
     return part
+
+
+def _steps(built: Builder, table: KernelTable) -> None:
+    """Mark the steps of a table that has several: each from the first start of its tasks to their last end."""
+    spans: dict[int, tuple[int, int]] = {}
+    for task in table.tasks:
+        step = task.cells.get("Step Id")
+        if isinstance(step, int) and 0 <= step < STEPS:
+            low, high = spans.get(step, (task.start_ns, task.start_ns))
+            spans[step] = (min(low, task.start_ns), max(high, task.start_ns + task.dur_ns))
+    for step, (low, high) in spans.items() if len(spans) > 1 else ():
+        built.add(("steps", "steps"), f"ProfilerStep#{step}", "user_annotation", low, high - low, {})
 
 
 def message(name: str) -> str:
