@@ -151,7 +151,7 @@ def exhaustive(card, shape, operand, total):
 
     On a GPU, of those that a power of two of warps can work on, and of splits that are powers of two.
     """
-    job = kernels.prepare(card, shape, operand, total, False, False)
+    job = kernels.prepare(card, shape, operand, total, 1.0, 1.0)
     best, warps = math.inf, card[kernels.DOUBLING] > 0
     reach = 2 if warps else 1
     for i in range(reach * math.ceil(job.m / card[kernels.QM])):
@@ -204,7 +204,7 @@ def test_sizes_of_an_axis_are_the_smallest_for_their_count(extent, quantum, limi
 def test_no_split_undercuts_the_bound(m, n, k, batch, name, i, j, most):
     card = pack([card_of(name)], ["bf16"]).matrix[0, 0]
     total = np.array([batch * m * k, batch * k * n, batch * m * n]) * 2.0
-    job = kernels.prepare(card, np.array([batch, m, n, k], float), np.full(3, 2.0), total, False, False)
+    job = kernels.prepare(card, np.array([batch, m, n, k], float), np.full(3, 2.0), total, 1.0, 1.0)
     tm, tn = i * card[kernels.QM], j * card[kernels.QN]
     tall, wide = math.ceil(m / tm), math.ceil(n / tn)
     least = kernels.seconds_of(job, kernels.bound(job, tm, tn, tall, wide, float(most)))

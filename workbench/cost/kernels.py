@@ -99,7 +99,7 @@ class Job(NamedTuple):
     step_k: float
     single: float  # 1: load and compute of a core do not overlap
     doubling: float  # 1: tiles and splits are powers of two, tiles also thrice one
-    outer_read: float  # 0: found in the shared level
+    outer_read: float  # share not found in the shared level
     outer_write: float
     shared: Level
     middles: float
@@ -405,16 +405,14 @@ def page_walks(card, k, size, width):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def prepare(card, shape, operand, total, resident, written):
-    """Return the `Job` of a product on a card; ``resident``: all its operands lie in the shared level, ``written``: its results stay."""
+def prepare(card, shape, operand, total, read, written):
+    """Return the `Job` of a product on a card; ``read``, ``written``: shares of operands and of results not found in the shared level."""
     k, width = shape[3], max(4.0, operand[2])
     most = max(1.0, min(MOST_SPLIT, np.floor(k / STEP_K))) if card[SPLIT] > 0.0 else 1.0
-    latency = card[LATENCY_SHARED] + (0.0 if resident else card[LATENCY_MEMORY])
+    latency = card[LATENCY_SHARED] + read * card[LATENCY_MEMORY]
     cycle = 1.0 / (card[CLOCK] * card[ETA_COMPUTE])
     fold = 0.0 if card[FLOW] == 3 else cycle * card[ROWS] * card[COLS] / card[MACS]
     feeds = 1.0 if min(card[PORT_A], min(card[PORT_B], card[PORT_SUM])) < UNBOUND else 0.0
-    outer_read = 0.0 if resident else 1.0
-    outer_write = 0.0 if resident or written else 1.0
     stalled = latency / card[IN_FLIGHT] if card[IN_FLIGHT] > 0.0 else 0.0
     walk = page_walks(card, k, operand[0] + operand[1], width)
     shared = level_of(shape, operand, total, card[SHARED], 1.0, card[RATE_SHARED], card[CAST], card[CORES])
@@ -431,7 +429,7 @@ def prepare(card, shape, operand, total, resident, written):
         1.0 / card[PORT], 1.0 / card[PORT_A], 1.0 / card[PORT_B], 1.0 / card[PORT_SUM], feeds,
         1.0 / card[RATE_WRITE], 1.0 / (card[RATE_MEMORY] * card[ETA_MEMORY]), card[LAUNCH] + latency,
         SPLIT_LATENCY * card[LATENCY_SHARED], latency / card[STAGING] + walk, stalled, card[STEP] / card[CLOCK], card[QK], card[STEP_WIDTH],
-        card[SINGLE], card[DOUBLING], outer_read, outer_write, shared, middles, inner, outer,
+        card[SINGLE], card[DOUBLING], read, written, shared, middles, inner, outer,
     )  # fmt: skip
 
 
@@ -445,24 +443,15 @@ def idle_seconds(job, body, t, units):
     return body * own / every * (1.0 - even / per) if every > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
-def warm(total, copies, room):
-    """Whether all operands of a product are still in the shared level when it runs again, and whether its results stay there."""
-    held = 0.0
-    for operand in range(3):
-        if total[operand] > 0.0:
-            held += total[operand] * copies[operand]
-    return held <= room, total[2] * copies[2] <= room
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, resource, level, detail, choice):
+def tile_rows(shape, operand, total, cold, column, cards, fixed, seconds, resource, level, detail, choice):
     """Price U products on S cards.
 
-    ``shape`` [U, 4] (batch, m, n, k), ``operand`` [U, 3] bytes an element, ``total`` [U, 3] distinct bytes, ``copies`` [U, 3]
-    how many sets of A, B and C take turns in the shared level, ``column`` [U] the dtype's column in ``cards`` [S, D, SIZE],
-    ``fixed`` [3] a tile and split to use instead of searching (0: search). Fills seconds [U, S], resource [U, S, 8] (by Bound),
-    level [U, S, LEVELS], detail [U, S, 3] (launch, fill, idle cores) [s] and choice [U, S, 3]. A product without elements costs nothing.
+    ``shape`` [U, 4] (batch, m, n, k), ``operand`` [U, 3] bytes an element, ``total`` [U, 3] distinct bytes, ``cold`` [U, S, 2]
+    the shares of operands and of results that the shared level has lost since their last use, ``column`` [U] the dtype's column
+    in ``cards`` [S, D, SIZE], ``fixed`` [3] a tile and split to use instead of searching (0: search). Fills seconds [U, S],
+    resource [U, S, 8] (by Bound), level [U, S, LEVELS], detail [U, S, 3] (launch, fill, idle cores) [s] and choice [U, S, 3].
+    A product without elements costs nothing.
     """
     room = np.empty(9 * TILES)
     for u in range(shape.shape[0]):
@@ -470,8 +459,7 @@ def tile_rows(shape, operand, total, copies, column, cards, fixed, seconds, reso
             continue
         for s in range(cards.shape[0]):
             card = cards[s, column[u]]
-            resident, written = warm(total[u], copies[u], card[SHARED])
-            job = prepare(card, shape[u], operand[u], total[u], resident, written)
+            job = prepare(card, shape[u], operand[u], total[u], cold[u, s, 0], cold[u, s, 1])
             if fixed[0] > 0.0:
                 choice[u, s] = fixed
             else:

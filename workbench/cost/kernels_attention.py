@@ -65,6 +65,13 @@ def missing(ratio):
 
 
 @njit(cache=True, nogil=True)
+def missing_all(ratio, out):
+    """Fill ``out`` [N] with `missing` of every ratio."""
+    for i in range(len(ratio)):
+        out[i] = missing(ratio[i])
+
+
+@njit(cache=True, nogil=True)
 def tile_rows(card, op):
     """Rows of a tile: the fewest that occupy every array (twice for an asynchronous unit), doubled up to what there is and what fits."""
     most = PORTABLE_ROWS if op[PORTABLE] > 0.0 else max(LARGEST, card[ROWS])

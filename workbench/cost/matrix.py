@@ -11,6 +11,7 @@ import numpy as np
 from workbench.cost import kernels
 from workbench.cost.choices import COLD, Copies
 from workbench.cost.cost import LEVELS, Bound
+from workbench.cost.kernels_attention import RESIDENT_SHARE, missing_all
 from workbench.cost.pack import Cards
 
 PARALLEL_FROM = 4096  # products x cards from which threads pay (the kernel releases the interpreter lock)
@@ -56,6 +57,36 @@ def sets_of(copies: Copies | np.ndarray, rows: int) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(sets, (rows, 3)))
 
 
+def lost(total: np.ndarray, sets: np.ndarray, column: np.ndarray, cards: Cards) -> np.ndarray:
+    """Return the shares of operands and of results that the shared level has lost when a product comes again, float64 [U, S, 2].
+
+    All sets of A, B and C take turns there; of results their own sets. See `kernels_attention.missing`.
+
+    Parameters
+    ----------
+    total : ndarray, shape (U, 3)
+        Distinct bytes of A, B and C [B].
+    sets : ndarray, shape (U, 3)
+        Sets that take turns; infinite: none is found again.
+    column : ndarray of int, shape (U,)
+        Index into ``cards.dtypes``.
+    cards : Cards
+        S packed cards.
+    """
+    out = np.ones((len(total), len(cards.specs), 2))
+    warm = np.flatnonzero(np.isfinite(sets[:, 2]))
+    if not len(warm):
+        return out
+    turns = np.where(total[warm] > 0.0, total[warm] * sets[warm], 0.0)
+    held = np.stack((turns.sum(axis=1), turns[:, 2]), axis=1)
+    room = cards.matrix[:, np.asarray(column)[warm], kernels.SHARED].T * RESIDENT_SHARE
+    ratio = np.divide(held[:, None, :], room[..., None], out=np.full((*room.shape, 2), np.inf), where=room[..., None] > 0.0)
+    shares = np.empty(ratio.shape)
+    missing_all(ratio.ravel(), shares.ravel())
+    out[warm] = shares
+    return out
+
+
 def products(
     shape: np.ndarray,
     operand: np.ndarray,
@@ -97,7 +128,7 @@ def products(
         total = np.stack((batch * m * k, batch * k * n, batch * m * n), axis=1) * operand
     out, choice = empty(rows, size), np.zeros((rows, size, 3))
     arrays = (
-        shape, operand, np.ascontiguousarray(total, dtype=np.float64), sets_of(copies, rows),
+        shape, operand, np.ascontiguousarray(total, dtype=np.float64), lost(total, sets_of(copies, rows), column, cards),
         np.ascontiguousarray(column, dtype=np.int64), out.seconds, out.resource, out.level, out.detail, choice,
     )  # fmt: skip
     fixed = np.asarray(tile or (0, 0, 0), dtype=np.float64)
