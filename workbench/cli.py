@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from workbench import __version__
+from workbench.cli_compare import compare
 from workbench.cli_counters import counters
 from workbench.cli_operators import calibrate, estimate
-from workbench.cli_output import WIDTH, pairs, show, writable
+from workbench.cli_output import WIDTH, show, vendor_options, writable
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ def warmup() -> None:
 @cli.command()
 @click.argument("name")
 def schema(name: str) -> None:
-    """Print the JSON schema of a --json output: inspect, predict, sweep, check, estimate, calibrate or counters."""
+    """Print the JSON schema of a --json output: inspect, predict, sweep, check, estimate, calibrate, counters or compare."""
     from workbench.study.documents import schema as published
 
     click.echo(json.dumps(published(name), indent=2))
@@ -273,7 +274,7 @@ def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Seque
     from workbench.study.scenario import Scenario
     from workbench.study.workload import Workload
 
-    stated = pairs(vendor_columns, "--vendor-columns"), pairs(vendor_contract, "--vendor-contract")
+    stated = vendor_options(vendor, vendor_columns, vendor_contract)
     made = Scenario(
         Workload(trace),
         npu=load_npu(npu) if npu is not None else None,
@@ -292,6 +293,7 @@ def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Seque
 cli.add_command(estimate)
 cli.add_command(calibrate)
 cli.add_command(counters)
+cli.add_command(compare)
 
 if __name__ == "__main__":
     main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from workbench.cli_output import pairs, show, writable
+from workbench.cli_output import finite, pairs, show, writable
 
 
 @click.command()
@@ -14,7 +14,8 @@ from workbench.cli_output import pairs, show, writable
     "--ops", metavar="OPS.csv", help="Operators of the kernels where the profile has no shapes: a row a kernel, or a column kernel."
 )
 @click.option("--columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename columns of the counters: 'Op Class=Type'.")
-@click.option("--copies", type=click.FloatRange(min=1), help="Working sets between two uses (1: operands stay on the chip); default: cold.")
+@click.option("--copies", type=click.FloatRange(min=1), callback=finite,
+              help="Working sets between two uses (1: operands stay on the chip); default: cold.")  # fmt: skip
 @click.option("--out", metavar="CSV", help="Write one row a kernel.")
 @click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="Rows of the tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (schema: workbench schema counters).")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from workbench.cli_output import pairs, show, writable
+from workbench.cli_output import finite, pairs, show, vendor_options, writable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,12 +39,13 @@ def _table_options(command: F) -> F:
 @click.option("--convolution", "algorithm", default="cheapest", show_default=True,
               type=click.Choice(["cheapest", "direct", "implicit", "winograd", "winograd2", "winograd4", "fft"]),
               help="Algorithm of convolutions; what it cannot compute is a product.")  # fmt: skip
-@click.option("--copies", type=click.FloatRange(min=1), help="Working sets between two uses (1: operands stay on the chip); default: cold.")
+@click.option("--copies", type=click.FloatRange(min=1), callback=finite,
+              help="Working sets between two uses (1: operands stay on the chip); default: cold.")  # fmt: skip
 @click.option("--vendor", metavar="FILE", help="A vendor's operator times (CSV, Excel, Parquet); they take precedence.")
 @click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us.")
 @click.option("--vendor-contract", multiple=True, metavar="KEY=ANSWER,...", help="What its times mean: launch=no,clock=1.41 GHz.")
 @click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: memory.hbm.bandwidth="3.2 TB/s".')
-@click.option("--top", default=20, show_default=True, help="Rows of the table.")
+@click.option("--top", type=click.IntRange(0), default=20, show_default=True, help="Rows of the table.")
 def estimate(
     file: str, npu: str, columns: tuple[str, ...], where: tuple[str, ...], dtype: str | None, as_json: bool, out: str | None,
     tile: str | None, unroll: int | None, double_buffer: str | None, sparse: bool, algorithm: str, copies: float | None, vendor: str | None,
@@ -63,6 +64,7 @@ def estimate(
 
     if out:
         writable(out, "--out")
+    stated = vendor_options(vendor, vendor_columns, vendor_contract)
     if tile is None and (unroll or double_buffer):
         raise click.UsageError("--unroll and --double-buffer say how a fixed tile is worked on: give it with --tile")
     fixed = parse_tile(tile, unroll or 1, double_buffer != "off") if tile else None
@@ -70,8 +72,7 @@ def estimate(
     changes = {path.removeprefix("npu."): value for path, value in map(parse_setting, settings)}
     spec = spec.with_(changes) if changes else spec
     operators = read_operators(file, columns=pairs(columns, "--columns"), where=pairs(where, "--where"), dtype=dtype)
-    contract = pairs(vendor_contract, "--vendor-contract")
-    times = read_vendor(vendor, pairs(vendor_columns, "--vendor-columns"), contract) if vendor else None
+    times = read_vendor(vendor, *stated) if vendor else None
     warm = COLD if copies is None else (copies, copies)
     document = price_operators(operators, spec, tile=fixed, algorithm=algorithm, copies=warm, sparse=sparse, vendor=times)
     if out:
@@ -127,6 +128,6 @@ def _copies(text: str | None) -> tuple[float, float]:
         values = [float(part) for part in text.split(",")]
     except ValueError:
         values = []
-    if len(values) not in (1, 2) or not all(value >= 1.0 for value in values):
+    if len(values) not in (1, 2) or not all(1.0 <= value < math.inf for value in values):
         raise click.UsageError(f"--copies {text!r}: write a number of at least 1, or two of them: 6,2")
     return values[0], values[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterable
@@ -47,3 +48,18 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
                 raise click.UsageError(f"{option} {text!r}: write NAME=VALUE")
             out[name.strip()] = value.strip()
     return out
+
+
+def finite(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """Refuse nan and infinity, which a range lets through."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter("give a finite number", context, parameter)
+    return value
+
+
+def vendor_options(vendor: str | None, columns: Iterable[str], contract: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Read what is said of a vendor's table; without a table it says nothing, and is refused."""
+    stated = pairs(columns, "--vendor-columns"), pairs(contract, "--vendor-contract")
+    if vendor is None and any(stated):
+        raise click.UsageError("--vendor-columns and --vendor-contract describe a vendor's table: give it with --vendor")
+    return stated

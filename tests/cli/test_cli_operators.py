@@ -171,3 +171,20 @@ def test_calibration_refuses_what_it_cannot_fit(tmp_path, capsys):
     assert "at least 20" in line
     data.write_text("op,dtype,M,N,K\ngemm,bf16,1,1,1\n")
     assert fails(capsys, "calibrate", "--npu", "npu-x", data)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--copies", "nan"), "finite"),
+        (("--copies", "inf"), "finite"),
+        (("--top", "-1"), "x>=0"),
+        (("--vendor-contract", "launch=no"), "--vendor"),
+        (("--vendor-columns", "dauer=time_us"), "--vendor"),
+    ],
+)
+def test_options_that_say_nothing_are_refused(capsys, ops, options, said):
+    """They would be dropped silently, or reach the model as nan."""
+    code, line = fails(capsys, "estimate", "--npu", "npu-x", ops, *options)
+    assert code == 2
+    assert said in line

@@ -121,6 +121,15 @@ def test_cells_that_cannot_be_are_named(operators):
         estimate(operators, load_npu("npu-x").with_({"memory.l1.size": "16 KiB"}), tile="128x256x64")
 
 
+def test_a_card_that_cannot_be_priced_leaves_the_cells_beside_it(operators):
+    """1 B of L1 holds no step of the smallest tile, which only pricing finds; the other cells are the estimates of their cards."""
+    spec, sizes = load_npu("npu-x"), ["1 MiB", "1 B", "2 MiB", "2 B", "512 KiB"]
+    found = estimate(operators, spec, {"memory.l1.size": sizes})
+    assert found["valid"].values.tolist() == [True, False, True, False, True]
+    for at in (0, 2, 4):
+        same(found.isel({"npu.memory.l1.size": at}), alone(operators, spec.with_({"memory.l1.size": sizes[at]})))
+
+
 def test_vendor_times_hold_in_every_cell_and_energy_follows_them(operators, tmp_path):
     path = tmp_path / "vendor.csv"
     path.write_text("op,dtype,M,N,K,time_us\ngemm,bf16,4096,4096,4096,1000\n", encoding="utf-8")

@@ -129,6 +129,25 @@ def test_rows_that_say_too_little_are_listed_with_their_line_and_reason(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("op,dtype,N,C,H,W,K,R,S\nconv,bf16,1,64,5,5,64,9,3\n", "a kernel of r = 9 is larger than the padded input of h = 5"),
+        ("op,dtype,N,C,H,W,K,R,S,groups\nconv,bf16,1,64,8,8,64,3,3,7\n", "c = 64 is no multiple of 7 groups"),
+        ("op,dtype,N,C,H,W,K,R,S,groups\nconv,bf16,1,64,8,8,66,3,3,4\n", "k = 66 is no multiple of 4 groups"),
+        ("op,dtype,B,S,H,Hkv,D\nattention,bf16,1,64,32,5,64\n", "32 heads are no multiple of 5 kv_heads"),
+    ],
+)
+def test_dimensions_that_contradict_each_other_are_no_operator(tmp_path, text, why):
+    """They would be priced at 0 s or at a fraction of a channel; the fitting row beside them stays."""
+    header, row = text.split("\n")[:2]
+    fits = {"r = 9": ("5,5,64,9", "9,5,64,9"), "c = 64": ("3,7", "3,8"), "k = 66": ("66", "64"), "32 heads": ("32,5", "32,8")}
+    old, new = next(change for key, change in fits.items() if key in why)
+    found = read_operators(write(tmp_path, f"{header}\n{row}\n{row.replace(old, new)}\n"))
+    assert [(row.row, row.why) for row in found.left_out] == [(0, why)]
+    assert found.row.tolist() == [1]
+
+
+@pytest.mark.parametrize(
     ("text", "where", "what"),
     [
         ("op,dtype,M,N,K\ngemm,bf16,64,64,6.5\n", "ops.csv:2: column 'k'", "not a count"),

@@ -88,6 +88,15 @@ def test_a_card_that_contradicts_itself_makes_its_cell_invalid_with_the_reason(s
     assert "whole number" in reason
 
 
+def test_a_first_card_that_cannot_be_priced_makes_its_cell_invalid(scenario):
+    """1 B of L1 holds no step of the smallest tile, which only pricing finds; the notes are those of a cell beside it."""
+    found = sweep(scenario, {"npu.memory.l1.size": ["1 B", "1 MiB"]}, progress=False)
+    assert found["valid"].values.tolist() == [False, True]
+    assert found["step_time"].values[1] == predict(scenario.with_({"npu.memory.l1.size": "1 MiB"})).step_time_s
+    with_notes = sweep(scenario, {"npu.memory.l1.size": ["1 MiB"]}, progress=False)
+    assert found.attrs["notes"] == with_notes.attrs["notes"]
+
+
 def test_a_misspelt_path_refuses_the_whole_sweep(scenario):
     with pytest.raises(InvalidSpec, match="bandwidth"):
         sweep(scenario, {"npu.memory.hbm.bandwith": ["1 TB/s"]}, progress=False)

@@ -203,7 +203,7 @@ def _check_peak(spec: NpuSpec, where: Callable[[str], str]) -> None:
         if abs(found - stated) > PEAK_TOLERANCE * stated:
             raise InvalidSpec(
                 where(f"matrix.peak.{dtype}"),
-                f"stated peak {stated / 1e12:.4g} TFLOP/s, but 2 cores arrays rows cols depth clock rate is {found / 1e12:.4g}",
+                f"stated peak {stated / 1e12:.4g} TFLOP/s, but 2 cores arrays rows cols depth clock rate is {found / 1e12:.4g} TFLOP/s",
                 "mend the array, cores, clock or rate (or the peak: dense, not sparse)",
             )
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from workbench.errors import InvalidSpec
 from workbench.operators import headings, launch_grid
+from workbench.operators.agreement import contradiction
 from workbench.operators.attention import BOTTOM_RIGHT, FULL, TOP_LEFT
 from workbench.operators.cells import MOST, MOST_SMALL, UNITS, amount, decimal_mark, missing, whole
 from workbench.operators.headings import ALIASES, KNOWN, LABELS, SHAPES, TITLES, defaults
@@ -260,7 +261,7 @@ def dims_of(sheet: Sheet, columns: Columns, row: int, found: Word) -> Dims | str
         return f"no value for {', '.join(absent)}" if absent else "its kind has no dimensions"
     if full.get("groups", 1) < 1 or any(full.get(f"{name}_{side}", 1) < 1 for name in ("stride", "dilation") for side in "hw"):
         raise InvalidSpec(sheet.where(row), "groups, strides and dilations are at least 1", "mend the row")
-    return tuple(full[dim] for dim in DIMS[kind])
+    return contradiction(full) or tuple(full[dim] for dim in DIMS[kind])
 
 
 def _from_others(sheet: Sheet, columns: Columns, row: int, kind: Kind, given: dict[str, int]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,16 +100,9 @@ def estimate(
     check_size(dict(zip(space.dims, space.shape, strict=True)) or {"npu": 1}, len(table) * NUMBERS, limit, "numbers")
     chosen = Choices(parse_tile(tile) if isinstance(tile, str) else tile, algorithm, copies)
     found = _Found.empty(len(table), space.size)
+    priced = partial(pricing.estimate, table, source=source, vendor=vendor, anchored=anchored, choices=chosen)
     for cells, specs in _blocks(space, found, table, chosen):
-        try:
-            cost = pricing.estimate(table, specs, source=source, vendor=vendor, anchored=anchored, choices=chosen)
-        except WorkbenchError as fault:
-            if not space.dims:
-                raise
-            for cell in cells:
-                found.refuse(cell, fault)
-            continue
-        found.take(cost, cells)
+        _price(priced, found, cells, specs, single=not space.dims)
     notes = [str(note) for note in (*(operators.notes if isinstance(operators, Operators) else ()), *(vendor.notes if vendor else ()))]
     return _dataset(table, space, found, notes)
 
@@ -151,6 +145,21 @@ class _Found:
         for row in np.flatnonzero(cost.note_code):
             self.notes[row][cost.reasons[cost.note_code[row]]] = None
         self.energies |= dict.fromkeys(text for text in cost.energy_why if text)
+
+
+def _price(priced: Callable[[list[NpuSpec]], OpCost], found: _Found, cells: list[int], specs: list[NpuSpec], single: bool) -> None:
+    """Price cells at once; where one of them is refused, in halves, so that it leaves the others as they are."""
+    try:
+        found.take(priced(specs), cells)
+    except WorkbenchError as fault:
+        if single:
+            raise
+        if len(cells) == 1:
+            found.refuse(cells[0], fault)
+            return
+        middle = len(cells) // 2
+        _price(priced, found, cells[:middle], specs[:middle], single)
+        _price(priced, found, cells[middle:], specs[middle:], single)
 
 
 def _blocks(space: CardSpace, found: _Found, table: OpTable, chosen: Choices) -> Iterator[tuple[list[int], list[NpuSpec]]]:

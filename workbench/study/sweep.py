@@ -84,7 +84,7 @@ def sweep(
     for block in _track(list(_blocks(cells.size, _operators(scenario, axes))), progress):
         for group in _groups(space, cells, block):
             _price_group(group, cells, accounts)
-            first = _notes(group) if first is None else first
+            first = _notes(group, cells) if first is None else first
     return to_dataset(space, cells, base_step_s, [*_fixed_by_vendor(scenario, space), *(first or [])])
 
 
@@ -246,6 +246,7 @@ def _fill_accounts(group: _Group, pricing: Pricing, cells: Cells) -> None:
         cells.parts[cell] = [mean[name] for name in ACCOUNT]
 
 
-def _notes(group: _Group) -> list[Note]:
-    """Return the notes of the first cell of the space."""
-    return list(predict(replace(group.scenario, npu=group.specs[0], host_factor=group.hosts[0])).notes) if group.cells else []
+def _notes(group: _Group, cells: Cells) -> list[Note] | None:
+    """Return the notes of the first cell of a group that could be priced, None where none could."""
+    at = next((at for at, cell in enumerate(group.cells) if not cells.reason[cell]), None)
+    return None if at is None else list(predict(replace(group.scenario, npu=group.specs[at], host_factor=group.hosts[at])).notes)
