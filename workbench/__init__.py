@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from workbench.errors import InvalidSpec, Note, Refused, UnreadableInput, WorkbenchError
     from workbench.hardware.npu import catalogue, load_npu
     from workbench.study.axes import linspace, logspace, tied
+    from workbench.study.chakra import write_chakra
     from workbench.study.compare import compare
     from workbench.study.dataset import changes_at, ratio
     from workbench.study.estimates import estimate
@@ -64,6 +65,7 @@ _HOMES = {
     "stragglers": "study.ranks",
     "links": "study.ranks",
     "write_perfetto": "study.perfetto",
+    "write_chakra": "study.chakra",
     "timeline": "view.timeline",
     "roofline": "view.roofline",
     "stack_bars": "view.stack",
@@ -79,7 +81,7 @@ __all__ = [
     "InvalidSpec", "Note", "Refused", "Scenario", "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare",
     "estimate", "facts", "lag_table", "links", "linspace", "list_operators", "load_npu", "logspace", "open_trace", "operator_table",
     "predict", "price_operators", "ratio", "read_operators", "read_vendor", "roofline",
-    "stack_bars", "stacks", "stragglers", "sweep", "sweep_curve", "tied", "timeline", "write_perfetto",
+    "stack_bars", "stacks", "stragglers", "sweep", "sweep_curve", "tied", "timeline", "write_chakra", "write_perfetto",
 ]  # fmt: skip
 
 
