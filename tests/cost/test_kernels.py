@@ -237,10 +237,17 @@ def test_rows_that_span_more_than_a_core_translates_are_walked():
     card = np.zeros(kernels.SIZE)
     card[[kernels.ACCUMULATOR, kernels.REACH, kernels.LATENCY_MEMORY]] = 128 * 128 * 4.0, 25.6e6, 400e-9
     walk = 400e-9 / (kernels.WALK_BYTES * kernels.WALKS)
-    assert kernels.page_walks(card, 100_000.0, 8.0, 4.0) == pytest.approx(0.75 * walk)
-    assert kernels.page_walks(card, 25_000.0, 8.0, 4.0) == 0.0  # all of it is known
+
+    def walks(k: float, shared: float = 1.0) -> float:
+        shape = np.array([2.0, 1000.0, 500.0, k])
+        stored = np.array([2.0 * 1000.0 * k * 4.0 * shared, 2.0 * 500.0 * k * 4.0 * shared, 0.0])
+        return kernels.page_walks(card, shape, stored, 4.0)
+
+    assert walks(100_000.0) == pytest.approx(0.75 * walk)
+    assert walks(100_000.0, shared=1 / 9) == 0.0  # windows of 3 x 3 that overlap: a ninth is stored
+    assert walks(25_000.0) == 0.0  # all of it is known
     card[kernels.REACH] = 0.0
-    assert kernels.page_walks(card, 1e9, 8.0, 4.0) == 0.0  # nobody stated a reach
+    assert walks(1e9) == 0.0  # nobody stated a reach
 
 
 def test_a_shorter_reach_is_never_faster():

@@ -392,13 +392,15 @@ def level_of(shape, operand, total, size, count, rate, cast, cores):
 
 
 @njit(cache=True, nogil=True)
-def page_walks(card, k, size, width):
+def page_walks(card, shape, total, width):
     """Seconds a byte of staging waits for page walks, where the rows a core works on span more memory than it can translate at once.
 
-    Rows of A and B lie a pitch of K apart; a core whose accumulator is full of sums works on twice its root of them, whatever the
-    tile. What lies beyond the reach is walked for each sector anew, `WALKS` at a time. Source of reaches: Jia et al., arXiv 1804.06826.
+    A row of A or B takes its part of what is stored (K elements; of a convolution's image less, for windows share it); a core whose
+    accumulator is full of sums works on twice its root of them, whatever the tile. What lies beyond the reach is walked for each
+    sector anew, `WALKS` at a time. Source of reaches: Jia et al., arXiv 1804.06826.
     """
-    spanned = math.sqrt(card[ACCUMULATOR] / width) * k * size
+    rows = math.sqrt(card[ACCUMULATOR] / width)
+    spanned = rows * (total[0] / (shape[0] * shape[1]) + total[1] / (shape[0] * shape[2]))
     if card[REACH] <= 0.0 or spanned <= card[REACH]:
         return 0.0
     return (1.0 - card[REACH] / spanned) * card[LATENCY_MEMORY] / (WALK_BYTES * WALKS)
@@ -414,7 +416,7 @@ def prepare(card, shape, operand, total, read, written):
     fold = 0.0 if card[FLOW] == 3 else cycle * card[ROWS] * card[COLS] / card[MACS]
     feeds = 1.0 if min(card[PORT_A], min(card[PORT_B], card[PORT_SUM])) < UNBOUND else 0.0
     stalled = latency / card[IN_FLIGHT] if card[IN_FLIGHT] > 0.0 else 0.0
-    walk = page_walks(card, k, operand[0] + operand[1], width)
+    walk = page_walks(card, shape, total, width)
     shared = level_of(shape, operand, total, card[SHARED], 1.0, card[RATE_SHARED], card[CAST], card[CORES])
     one, two = card[MIDDLE:], card[MIDDLE + MIDDLE_SIZE :]
     middles = (1.0 if one[MIDDLE_COUNT] > 0.0 else 0.0) + (1.0 if two[MIDDLE_COUNT] > 0.0 else 0.0)
