@@ -120,3 +120,12 @@ def test_a_cube_that_is_refused_says_why():
     held = {(b.level, b.copies): b.used for b in check_tile(load_npu("npu-x"), "bf16", parse_tile("128x256x64"), (2.0, 2.0))}
     assert held["l0c", 1] == 128 * 256 * 4  # sums in fp32
     assert held["l1", 2] == 2 * (128 + 256) * 64 * 2  # this step and the next
+
+
+def test_waiting_for_data_is_no_launch():
+    """A small tile of a large product waits at every step: that is latency, and the launch is what the card states, whatever the work."""
+    rows = table([(Kind.GEMM, Dtype.BF16, (1, 4096, 10240, 8192)), (Kind.GEMM, Dtype.BF16, (1, 16, 16, 16))])
+    spec = load_npu("npu-x")
+    cost = estimate(rows, [spec], choices=Choices(Tile(32, 32, 16)))
+    assert cost.bound.tolist() == [[Bound.LATENCY], [Bound.LAUNCH]]
+    assert (cost.resource_s[..., Bound.LAUNCH] < spec.runtime.launch_overhead + 2e-6).all()

@@ -28,11 +28,12 @@ class Bound(IntEnum):
     LOCAL = 3  # core-local memory port (L1, shared memory, L0)
     SHARED = 4  # shared on-chip level (L2, scratchpad)
     MEMORY = 5  # outermost memory (HBM)
-    LAUNCH = 6  # launch overhead, fill and latency
+    LAUNCH = 6  # launch overhead, the way to the first tile and from the last
     NETWORK = 7
     HANDOVER = 8  # tiles on their way between matrix and vector cores that share no buffer
     CONVERSION = 9  # operators that bring operands into the matrix unit's layout
     FALLBACK = 10  # control processors, on which operators run that the cores cannot
+    LATENCY = 11  # waiting for data in flight, which no tile hides
 
 
 LEVELS = ("local", "shared", "memory", "operand_a", "operand_b", "accumulator", "cluster", "vector")

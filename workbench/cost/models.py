@@ -6,6 +6,7 @@ import numpy as np
 
 from workbench.cost import attention, convolution, exchange, grouped, matrix, power, realities, recurrent, vector
 from workbench.cost.choices import FREE, Choices, Copies
+from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced, plus
 from workbench.cost.pack import Cards, dtype_name
 from workbench.cost.sparsity import pruned
@@ -79,7 +80,16 @@ def model(table: OpTable, cards: Cards, column: np.ndarray, choices: Choices = F
     exchange.exchange_tiles(out, table, size, cards)
     realities.convert(out, table, size, column, cards)
     realities.fall_back(out, table, cards)
+    _tell_waiting(out)
     return out
+
+
+def _tell_waiting(out: Priced) -> None:
+    """Count what the models leave with the launch beyond launch and fill as latency: cores that wait for data in flight."""
+    launch = out.resource[..., Bound.LAUNCH]
+    own = out.detail[..., 0] + out.detail[..., 1]
+    np.maximum(launch - own, 0.0, out=out.resource[..., Bound.LATENCY])
+    np.minimum(launch, own, out=launch)
 
 
 def _put(out: Priced, rows: np.ndarray, part: Priced) -> None:

@@ -92,7 +92,7 @@ def shares(priced: Priced) -> np.ndarray:
     """
     launch, fill, idle = np.moveaxis(priced.detail, 2, 0)
     apart = priced.resource[..., list(_APART)]
-    waiting = np.maximum(priced.resource[..., Bound.LAUNCH] - launch - fill, 0.0)
+    waiting = priced.resource[..., Bound.LATENCY]
     busy = np.concatenate((priced.resource[..., list(_BOUNDS)], waiting[..., None]), axis=2)
     most = busy.max(axis=2, keepdims=True)
     scaled = np.divide(busy, most, out=np.zeros_like(busy), where=most > 0)

@@ -193,7 +193,7 @@ def _modelled(cost: OpCost | None, u: int | None) -> tuple[float, dict[str, floa
     busy: dict[str, float | None] = {name: min(float(cost.resource_s[u, 0, bound]) / seconds, 1.0) for name, bound in _BOUNDS.items()}
     busy["transfer"] = max(busy["shared"] or 0.0, busy["memory"] or 0.0)
     bound = Bound(cost.bound[u, 0])
-    return seconds, busy, WAITING if bound in (Bound.LAUNCH, Bound.NETWORK) else bound.name.lower()
+    return seconds, busy, WAITING if bound in (Bound.LAUNCH, Bound.LATENCY, Bound.NETWORK) else bound.name.lower()
 
 
 def _kinds(rows: list[CounterDocument], total: float) -> list[CounterKindDocument]:
