@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from tests.cost.tables import table
+from workbench.cost.estimate import estimate
 from workbench.cost.vendor import CONTRACT, read_vendor
+from workbench.cost.vendor_apply import FAR_OFF, TOO_FAST, doubt_notes
 from workbench.errors import InvalidSpec, UnreadableInput
+from workbench.hardware.npu import load_npu
 from workbench.operators.table import Dtype, Kind
 
 ANSWERS = "# launch: yes\n# caches: cold\n# clock: 1.8 GHz\n# layout: yes\n# fusion: none\n# simulator: v3\n"
@@ -112,3 +115,13 @@ def test_what_is_no_time_of_an_operator_is_left_out_and_said(tmp_path, cell):
     assert "line 8" in note.text
     [row] = vendor.incomplete
     assert (row.label, row.dims) == ("gemm", {"m": 1, "n": 1, "k": 1})
+
+
+def test_times_no_card_can_reach_or_far_off_the_model_are_doubted(tmp_path):
+    """1024^3 in bf16 at npu-x's 839 TFLOP/s takes 2.6 us: 1 ps and 900 s are doubted, 8 us is not; all are used as stated."""
+    rows = "kind,dtype,m,n,k,latency_us\ngemm,bf16,1024,1024,1024,1e-6\ngemm,bf16,1024,1024,2048,9e8\ngemm,bf16,1024,1024,4096,20\n"
+    vendor = read_vendor(write(tmp_path, ANSWERS.replace("1.8 GHz", "1.6 GHz") + rows))
+    cost = estimate(table([(Kind.GEMM, Dtype.BF16, (1, 1024, 1024, k)) for k in (1024, 2048, 4096)]), [load_npu("npu-x")], vendor=vendor)
+    assert cost.seconds[:, 0] == pytest.approx([1e-12, 900.0, 20e-6])
+    assert [cost.reasons[code] for code in cost.note_code] == [TOO_FAST, FAR_OFF, ""]
+    assert [note.count for note in doubt_notes(cost, vendor.path)] == [1, 1]

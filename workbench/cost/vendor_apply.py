@@ -13,13 +13,19 @@ import numpy as np
 
 from workbench import units
 from workbench.cost.choices import Choices
-from workbench.cost.cost import Evidence
+from workbench.cost.cost import Evidence, OpCost
 from workbench.cost.interpolate import BEYOND, REACH, between
-from workbench.cost.models import model
+from workbench.cost.models import ON_MATRIX, model
 from workbench.cost.pack import Cards, pack
 from workbench.cost.vendor import VendorTimes
+from workbench.errors import Note
 from workbench.operators.table import COLLECTIVES, OpTable
 
+FAR = 100.0
+"""Times the model's, or a part of it, from which a stated time is doubted: a unit is a thousand off, a model hardly ever ten."""
+FASTEST = 4.0  # less work than stated that a transform algorithm (Winograd F(4x4, 3x3)) or structured sparsity may need
+TOO_FAST = "stated faster than the card's peak allows: check the unit and the shapes"
+FAR_OFF = f"stated more than {FAR:g} times off the model's time: check the unit and the shapes"
 SAME_CLOCK = 0.005  # [1], relative difference of clocks that are one and the same
 
 
@@ -64,6 +70,7 @@ def state(
     for array in arrays:
         array[rows] = stated[rows, None] * factor[rows] + extra[rows]
     _note(rows, Evidence.VENDOR, how, evidence, note_code, reasons)
+    _doubt(table, cards, column, modelled_s, arrays[0], rows, note_code, reasons)
     rest = np.flatnonzero(np.isnan(stated))
     found = between(vendor, table, rest)
     use = ~np.isnan(found.seconds) & (~found.beyond | (evidence[rest] != Evidence.MODEL))
@@ -74,6 +81,42 @@ def state(
         (True, Evidence.EXTRAPOLATED, f"beyond the vendor's times, by at most a factor {BEYOND:g} in work"),
     ):
         _note(rest[use & (found.beyond == beyond)], which, "; ".join(filter(None, (text, how))), evidence, note_code, reasons)
+
+
+def _doubt(
+    table: OpTable,
+    cards: Cards,
+    column: np.ndarray,
+    modelled_s: np.ndarray,
+    seconds: np.ndarray,
+    rows: np.ndarray,
+    note_code: np.ndarray,
+    reasons: list[str],
+) -> None:
+    """Say of stated times that no card could reach, or that lie far off the model, that they are doubtful; they are used all the same."""
+    least = np.where(table.among(ON_MATRIX)[rows, None], table.flops[rows, None] / (2.0 * FASTEST * cards.mac_rate[:, column[rows]].T), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = seconds[rows] / modelled_s[rows]
+    fast = (seconds[rows] < least).any(axis=1)
+    off = ((ratio > FAR) | (ratio < 1.0 / FAR)).any(axis=1) & ~fast
+    for doubtful, text in ((fast, TOO_FAST), (off, FAR_OFF)):
+        if doubtful.any():
+            note_code[rows[doubtful]] = len(reasons)
+            reasons.append(text)
+
+
+def doubt_notes(cost: OpCost, where: str) -> tuple[Note, ...]:
+    """Return a note for each way in which stated times are doubtful.
+
+    Parameters
+    ----------
+    cost : OpCost
+        From `workbench.cost.estimate.estimate`.
+    where : str
+        The table's file.
+    """
+    texts = [(code, text) for code, text in enumerate(cost.reasons) if text in (TOO_FAST, FAR_OFF)]
+    return tuple(Note("vendor-time-doubtful", where, int((cost.note_code == code).sum()), text) for code, text in texts)
 
 
 def _note(rows: np.ndarray, which: Evidence, text: str, evidence: np.ndarray, note_code: np.ndarray, reasons: list[str]) -> None:

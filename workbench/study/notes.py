@@ -6,6 +6,7 @@ import numpy as np
 
 from workbench.cost.cost import Evidence
 from workbench.cost.interpolate import unmatched_notes
+from workbench.cost.vendor_apply import doubt_notes
 from workbench.errors import Note
 from workbench.graph.graph import DEVICE_KINDS
 from workbench.operators.table import COLLECTIVES, Dtype
@@ -56,7 +57,8 @@ def _vendor(prediction: Prediction) -> list[Note]:
     rest = unmatched_notes(vendor, prediction.table) if used else ()
     text = f"none of the table's {len(vendor)} usable rows names an operator of the recording: no vendor time is used"
     fix = "compare kind or name, dtype and dims with the operator table (--json lists signatures)"
-    return [*vendor.notes, *rest, *([] if used else [Note("vendor-unmatched", vendor.path, len(vendor), text, fix)])]
+    unused = [] if used else [Note("vendor-unmatched", vendor.path, len(vendor), text, fix)]
+    return [*vendor.notes, *rest, *doubt_notes(prediction.cost, vendor.path), *unused]
 
 
 def _host_only(prediction: Prediction) -> list[Note]:

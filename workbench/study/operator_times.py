@@ -19,6 +19,7 @@ from workbench.cost.pack import resolve
 from workbench.cost.stack import FASTER, PARTS, Stack, stack
 from workbench.cost.tiles import Tile, check_tile
 from workbench.cost.vendor import VendorTimes
+from workbench.cost.vendor_apply import doubt_notes
 from workbench.errors import Note, Refused
 from workbench.hardware.npu import NpuSpec
 from workbench.operators.table import Dtype, Kind
@@ -84,7 +85,7 @@ def price_operators(
     total = float(seconds.sum())
     shares = {Evidence(code).name.lower(): float(seconds[cost.evidence == code].sum()) for code in np.unique(cost.evidence)}
     unpriced = int(np.isnan(cost.seconds[:, 0]).sum())
-    notes = operators.notes + ((*vendor.notes, *unmatched_notes(vendor, table)) if vendor else ())
+    notes = operators.notes + ((*vendor.notes, *unmatched_notes(vendor, table), *doubt_notes(cost, vendor.path)) if vendor else ())
     if unpriced:
         notes += (Note("not-priced", spec.name, unpriced, "no model of this kind or dtype on this card", "give vendor times"),)
     notes += _at_limit(cost, spec)
