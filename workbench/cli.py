@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from workbench import __version__
-from workbench.cli_compare import compare
 from workbench.cli_counters import counters
 from workbench.cli_operators import calibrate, estimate
 from workbench.cli_output import WIDTH, show, vendor_options, writable
@@ -252,7 +251,7 @@ def warmup() -> None:
 @cli.command()
 @click.argument("name")
 def schema(name: str) -> None:
-    """Print the JSON schema of a --json output: inspect, predict, sweep, check, estimate, calibrate, counters or compare."""
+    """Print the JSON schema of a --json output: inspect, predict, sweep, check, estimate, calibrate or counters."""
     from workbench.study.documents import schema as published
 
     click.echo(json.dumps(published(name), indent=2))
@@ -293,7 +292,6 @@ def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Seque
 cli.add_command(estimate)
 cli.add_command(calibrate)
 cli.add_command(counters)
-cli.add_command(compare)
 
 if __name__ == "__main__":
     main()
