@@ -89,9 +89,9 @@ def test_inspect_prints_and_writes_ranks(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     ranks = json.loads(result.output)["ranks"]
     assert [r["caused_s"] for r in ranks["ranks"]] == pytest.approx([0, 180e-6, 20e-6])
-    text = CliRunner().invoke(cli, ["inspect", str(tmp_path / "job_*.json")]).output
+    text = CliRunner().invoke(cli, ["inspect", str(tmp_path / "job_*.json")], env={"COLUMNS": "300"}).output
     assert "who waits for whom" in text
-    assert "group dp of ranks 0-2" in " ".join(text.split())
+    assert "group dp of ranks 0-2" in text
 
 
 def test_ranks_without_a_common_clock_are_still_inspected(tmp_path: Path) -> None:
