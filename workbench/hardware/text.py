@@ -13,9 +13,10 @@ import yaml
 from workbench import units
 from workbench.errors import InvalidSpec, Note
 from workbench.hardware import schema
-from workbench.hardware.check import check_entry, cross_check, unknown_key
+from workbench.hardware.check import cross_check, unknown_key
 from workbench.hardware.parts import Calibration, MemoryLevel, Partition
 from workbench.hardware.spec import NpuSpec
+from workbench.hardware.yaml_reader import Reader, mapping_of
 
 _ALL_KEYS = ("memory", "calibration", "partitions", *schema.SECTIONS, *schema.TOP)
 
@@ -40,48 +41,14 @@ def read_yaml(text: str, file: str) -> NpuSpec:
     InvalidSpec
         Not YAML, unknown, misplaced or missing key, bare number for a quantity, or values that contradict each other.
     """
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else 1
-        raise InvalidSpec(
-            f"{file}:{line}", f"not YAML: {getattr(error, 'problem', None) or error}", "mend the indentation or quoting"
-        ) from None
-    except RecursionError:
-        raise InvalidSpec(f"{file}:1", "nested far deeper than any description", "write sections of keys, two levels deep") from None
-    if not isinstance(root, yaml.MappingNode):
-        raise InvalidSpec(f"{file}:1", "not an NPU description", "start with name:, cores:, clock:, matrix:, vector:, memory:")
-    return _Reader(file).spec(root)
+    root = mapping_of(text, file, "an NPU description", "start with name:, cores:, clock:, matrix:, vector:, memory:")
+    return _NpuReader(file).spec(root)
 
 
-class _Reader:
-    """One reading: remembers the line of every path."""
+class _NpuReader(Reader):
+    """The reading of one card."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.lines: dict[str, int] = {}
-
-    def where(self, path: str) -> str:
-        while path and path not in self.lines:
-            path = path.rpartition(".")[0]
-        return f"{self.file}:{self.lines.get(path, 1)}"
-
-    def items(self, node: yaml.Node, path: str) -> dict[str, yaml.Node]:
-        """Return the entries of a mapping node, remembering their lines; duplicate keys are refused."""
-        if not isinstance(node, yaml.MappingNode):
-            raise InvalidSpec(
-                f"{self.file}:{node.start_mark.line + 1}", f"{path or 'the file'} is not a mapping", "indent its keys below it"
-            )
-        out: dict[str, yaml.Node] = {}
-        for key, value in node.value:
-            name = str(key.value)
-            full = f"{path}.{name}" if path else name
-            if name in out:
-                raise InvalidSpec(f"{self.file}:{key.start_mark.line + 1}", f"{full} is given twice", "keep one of them")
-            self.lines[full] = key.start_mark.line + 1
-            out[name] = value
-        return out
+    what = "an NPU description"
 
     def spec(self, root: yaml.Node) -> NpuSpec:
         items = self.items(root, "")
@@ -135,50 +102,6 @@ class _Reader:
         stated = [given[key].value for key in ("bandwidth", "write_bandwidth") if key in given and isinstance(given[key], yaml.ScalarNode)]
         per_clock = bool(stated) and all(str(text).rstrip().endswith("clk") for text in stated)
         return MemoryLevel(**self.section(given, schema.LEVEL, path, "B/clk" if per_clock else ""), per_clock=per_clock)
-
-    def section(
-        self, given: Mapping[str, yaml.Node], entries: Mapping[str, schema.Entry], path: str, rate_unit: str = ""
-    ) -> dict[str, Any]:
-        out: dict[str, Any] = {}
-        for key, node in given.items():
-            full = f"{path}.{key}" if path else key
-            if key not in entries:
-                raise unknown_key(key, entries, self.where(full), f"is not a key of {path or 'an NPU description'}")
-            entry = entries[key]
-            if entry.type in ("table", "intervals"):
-                table = self.items(node, full)
-                known, what = (schema.DTYPES, "is not a dtype") if entry.type == "table" else (schema.ERROR_GROUPS, "is not a kind")
-                for dtype in table:
-                    if dtype not in known:
-                        raise unknown_key(dtype, known, self.where(f"{full}.{dtype}"), what)
-                out[key] = {dtype: self.value(entry, value, f"{full}.{dtype}") for dtype, value in table.items()}
-            else:
-                out[key] = self.value(entry, node, full, rate_unit if entry.unit == "B/s" else "")
-        for key, entry in entries.items():
-            if key not in out:
-                if entry.default is schema.REQUIRED:
-                    raise InvalidSpec(
-                        self.where(path) if path else f"{self.file}:1",
-                        f"{path + '.' if path else ''}{key} is missing",
-                        self.example(key, entry),
-                    )
-                out[key] = entry.default
-        return out
-
-    @staticmethod
-    def example(key: str, entry: schema.Entry) -> str:
-        return f'add e.g. {key}: "{units.EXAMPLES[entry.unit]}"' if entry.unit else f"add {key}:"
-
-    def value(self, entry: schema.Entry, node: yaml.Node, path: str, unit: str = "") -> Any:
-        loader = yaml.SafeLoader("")
-        try:
-            value = loader.construct_object(node, deep=True)
-        except (yaml.YAMLError, ValueError) as error:
-            said = getattr(error, "problem", None) or error
-            raise InvalidSpec(f"{self.where(path)}: {path}", f"not a plain value: {said}", "write a text, number or list") from None
-        if entry.unit:
-            value = units.parse(value, unit or entry.unit, f"{self.where(path)}: {path}")
-        return check_entry(entry, value, f"{self.where(path)}: {path}")
 
 
 def to_yaml(spec: NpuSpec) -> str:
