@@ -15,7 +15,8 @@ from tests.source import PACKAGE, name, package_files, tree
 LAYERS = (
     {"workbench"},
     {"cli"},
-    {"cli_operators", "cli_counters"},
+    {"cli_operators", "cli_counters", "cli_compare", "cli_export"},
+    {"cli_scenario"},
     {"cli_output"},
     {"app"},
     {"view"},
@@ -27,12 +28,13 @@ LAYERS = (
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 ARRAYS = {"numpy", "numba", "yaml"}
+COMMANDS = [room for level in LAYERS[1:5] for room in sorted(level)]
 STUDY = ARRAYS | {"xarray", "h5netcdf", "pydantic", "rich"}
 VIEW = STUDY | {"holoviews", "bokeh", "pandas"}
 APP = VIEW | {"panel", "panel_material_ui", "param", "ipywidgets", "IPython", "tornado"}
-PACKAGES = {room: ARRAYS for level in LAYERS[7:10] for room in level} | {
+PACKAGES = {room: ARRAYS for level in LAYERS[8:11] for room in level} | {
     "workbench": set[str](),
-    **dict.fromkeys(("cli", "cli_operators", "cli_counters", "cli_output"), STUDY | {"click"}),
+    **dict.fromkeys(COMMANDS, STUDY | {"click"}),
     "operators": ARRAYS | {"pyarrow"},  # Parquet, where it is installed
     "app": APP,
     "view": VIEW,

@@ -7,23 +7,18 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
 from workbench import __version__
 from workbench.cli_counters import counters
 from workbench.cli_operators import calibrate, estimate
-from workbench.cli_output import WIDTH, show, vendor_options, writable
+from workbench.cli_output import WIDTH, show, writable
+from workbench.cli_scenario import each, scenario_of, scenario_options
 from workbench.errors import WorkbenchError
-
-if TYPE_CHECKING:
-    from workbench.study.scenario import Scenario
-    from workbench.trace.trace import Trace
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -69,33 +64,6 @@ def _unexpected(fault: Exception) -> int:
     return _fail(text, 1)
 
 
-def _factor(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not 0 <= value < float("inf"):
-        raise click.BadParameter("give a finite number of 0 or more", context, parameter)
-    return value
-
-
-def _scenario_options(command: F) -> F:
-    """Add the options that `predict` and `sweep` share."""
-    options = (
-        click.option("--npu", metavar="NAME_OR_FILE", help="Candidate card: a catalogue name or a YAML description."),
-        click.option("--source", metavar="NAME", help="Card the trace was recorded on, where it is not recognised."),
-        click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: memory.hbm.bandwidth="3.2 TB/s".'),
-        click.option("--vendor", metavar="FILE", help="A vendor's operator times (CSV, Excel, Parquet); they take precedence."),
-        click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us."),
-        click.option("--vendor-contract", multiple=True, metavar="KEY=ANSWER,...", help="What its times mean: launch=no,clock=1.41 GHz."),
-        click.option("--host-factor", type=float, callback=_factor, help="Host work takes this many times as long (default 1)."),
-        click.option("--anchored", is_flag=True, help="Scale the recording by the ratio of models instead of using the model alone."),
-        click.option(
-            "--scale", metavar="PATTERN=FACTOR", multiple=True, help="Operators or kernels of this name take FACTOR times as long."
-        ),
-        click.option("--salvage", is_flag=True, help="Import what is whole of a damaged file, and say what is lost."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH})
 @click.version_option(__version__, prog_name="workbench")
 @click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")
@@ -125,7 +93,7 @@ def inspect(traces: tuple[str, ...], as_json: bool, salvage: bool, ranks: str | 
 
 @cli.command()
 @click.argument("traces", nargs=-1, required=True)
-@_scenario_options
+@scenario_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (schema: workbench schema predict).")
 @click.option("--perfetto", metavar="FILE", help="Write measured and predicted timelines as Chrome trace JSON.")
 @click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="Rows of the tables.")
@@ -138,7 +106,7 @@ def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: i
 
     if perfetto is not None:
         writable(perfetto, "--perfetto")
-    predictions = {path: run(_scenario(trace, **asked)) for path, trace in _each(traces, asked.pop("salvage"))}
+    predictions = {path: run(scenario_of(trace, **asked)) for path, trace in each(traces, asked.pop("salvage"))}
     document = predict_document(predictions)
     if perfetto is not None:
         write_perfetto(perfetto, predictions)
@@ -151,7 +119,7 @@ def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: i
 
 @cli.command()
 @click.argument("trace")
-@_scenario_options
+@scenario_options
 @click.option("--axis", "axes", metavar="PATH=START:STOP:COUNT[UNIT]", multiple=True, required=True,
               help="Also PATH=A,B,C; PATH=START:STOP:COUNT[UNIT]:log; PATH,PATH=... ties fields.")  # fmt: skip
 @click.option("--out", metavar="FILE.nc", help="Write the parameter space as netCDF.")
@@ -171,8 +139,8 @@ def sweep(trace: str, axes: tuple[str, ...], out: str | None, budget: str, accou
     space = dict(parse_axis(text) for text in axes)
     if len(space) < len(axes):
         raise click.UsageError("an axis is given twice")
-    [(_, recording)] = _each((trace,), asked.pop("salvage"))
-    dataset = run(_scenario(recording, **asked), space, budget=budget, accounts=accounts)
+    [(_, recording)] = each((trace,), asked.pop("salvage"))
+    dataset = run(scenario_of(recording, **asked), space, budget=budget, accounts=accounts)
     if out is not None:
         write_netcdf(dataset, out)
     if as_json:
@@ -255,38 +223,6 @@ def schema(name: str) -> None:
     from workbench.study.documents import schema as published
 
     click.echo(json.dumps(published(name), indent=2))
-
-
-def _each(paths: Sequence[str], salvage: bool) -> Iterable[tuple[str, Trace]]:
-    from workbench.trace.open import open_trace
-
-    return ((path, open_trace([path], salvage=salvage)) for path in dict.fromkeys(paths))
-
-
-def _scenario(trace: Trace, npu: str | None, source: str | None, settings: Sequence[str], vendor: str | None,
-              vendor_columns: Sequence[str], vendor_contract: Sequence[str], host_factor: float | None, anchored: bool,
-              scale: Sequence[str]) -> Scenario:  # fmt: skip
-    """Make the scenario the options describe."""
-    from workbench.cost.vendor import read_vendor
-    from workbench.hardware.npu import load_npu
-    from workbench.study.asked import parse_scale, parse_setting
-    from workbench.study.scenario import Scenario
-    from workbench.study.workload import Workload
-
-    stated = vendor_options(vendor, vendor_columns, vendor_contract)
-    made = Scenario(
-        Workload(trace),
-        npu=load_npu(npu) if npu is not None else None,
-        source=load_npu(source) if source is not None else None,
-        vendor=read_vendor(vendor, *stated) if vendor is not None else None,
-        host_factor=1.0 if host_factor is None else host_factor,
-        anchored=anchored,
-        scale=tuple(parse_scale(text) for text in scale),
-    )
-    changes = dict(parse_setting(text) for text in settings)
-    if len(changes) < len(settings):
-        raise click.UsageError("a field is set twice")
-    return made.with_(changes)
 
 
 cli.add_command(estimate)
