@@ -15,11 +15,12 @@ from workbench.graph.links import link
 from workbench.graph.meetings import with_meetings, with_transfers
 from workbench.graph.nodes import columns, device_kinds
 from workbench.graph.ranks import aligned, match_ranks, missing_peers
+from workbench.graph.repeats import repeat_note
 from workbench.graph.rows import select
 from workbench.graph.steps import marks, measured, outside_note
 from workbench.graph.units import price_units
 from workbench.graph.waits import host_waits, sync_records
-from workbench.operators.table import OpTable
+from workbench.operators.table import Dtype, OpTable
 from workbench.trace.clean import clean
 from workbench.trace.comm import comm, suspect_notes
 from workbench.trace.steps import complete_steps
@@ -81,6 +82,7 @@ def build_graph(trace: Trace) -> tuple[Graph, OpTable]:
     notes = (
         *(n for n in trace.notes if n not in recorded),
         *links.notes,
+        *repeat_note(links.call >= 0, op[device], table.has_shapes & (table.dtype != Dtype.UINT8)),
         *wait_notes,
         *event_notes,
         *edge_notes,

@@ -10,29 +10,21 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from workbench.graph.callers import launch_calls, operators_by_id
 from workbench.graph.kernels_units import climb, mark_wrappers, nearest, self_times
+from workbench.graph.repeats import groups as repeated
+from workbench.graph.repeats import twins
 from workbench.graph.signatures import Signatures, message_facts, signatures
 from workbench.graph.tasks import described_tasks
+from workbench.graph.unit_table import Row, tabulate
 from workbench.operators.call import Call, Tensor
 from workbench.operators.described import Described, Ran, promote
 from workbench.operators.kinds import BEARING, describe, ran_of, shorten
-from workbench.operators.table import COLLECTIVES, MAX_DIMS, Dtype, Kind, OpTable
+from workbench.operators.table import COLLECTIVES, Dtype, Kind, OpTable
 from workbench.trace.trace import Category, Trace
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One row of the table before counting."""
-
-    name: str
-    signature: str
-    described: Described
-    has_shapes: bool
 
 
 def price_units(trace: Trace, duration_ns: np.ndarray | None = None) -> tuple[OpTable, np.ndarray, np.ndarray, np.ndarray]:
@@ -67,10 +59,10 @@ def price_units(trace: Trace, duration_ns: np.ndarray | None = None) -> tuple[Op
     else:
         duration = self_times(duration, trace.events.parent)
         events, unit, rows = _host_units(trace, known)
-    return _tabulate(len(trace.events), events, unit, rows, duration)
+    return tabulate(len(trace.events), events, unit, rows, duration)
 
 
-def _device_units(trace: Trace, known: Signatures, duration: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[_Row]]:
+def _device_units(trace: Trace, known: Signatures, duration: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[Row]]:
     """Return device events, the unit of each, and the row of each unit."""
     device = np.flatnonzero(trace.is_device_work).astype(np.int64)
     hit = _operators(trace, known, device)
@@ -78,7 +70,7 @@ def _device_units(trace: Trace, known: Signatures, duration: np.ndarray) -> tupl
     hit = _drop_spread(hit, lane)
     used, kernel = np.unique(trace.events.name[device], return_inverse=True)
     rans = [ran_of(trace.strings[i]) for i in used]
-    own = _own_messages(trace, device, rans, kernel) | {i: _Row(*row) for i, row in described_tasks(trace, device).items()}
+    own = _own_messages(trace, device, rans, kernel) | {i: Row(*row) for i, row in described_tasks(trace, device).items()}
     hit[list(own)] = -1
     grouped = np.flatnonzero(hit >= 0)
     groups, member = np.unique(hit[grouped], return_inverse=True)
@@ -93,10 +85,27 @@ def _device_units(trace: Trace, known: Signatures, duration: np.ndarray) -> tupl
     rows = [rows_of[v] for v in variant[keep]]
     unit = np.full(len(device), -1, dtype=np.int64)
     unit[grouped[~nameless]] = place[member[~nameless]]
-    single = np.flatnonzero(hit < 0)
+    unit, rows = _with_repeats(trace, device, np.array([i in own for i in range(len(device))]), unit, rows)
+    single = np.flatnonzero(unit < 0)
     unit[single] = len(rows) + np.arange(len(single))
     rows += _single_rows(trace, device[single], [own.get(int(i)) for i in single])
     return device, unit, rows
+
+
+def _with_repeats(trace: Trace, device: np.ndarray, own: np.ndarray, unit: np.ndarray, rows: list[Row]) -> tuple[np.ndarray, list[Row]]:
+    """Add units of work whose launch is not recorded but which repeats launched work (see `workbench.graph.repeats`)."""
+    launched = own | (launch_calls(trace)[device] >= 0)
+    if launched.all() or not launched.any():
+        return unit, rows
+    lane = trace.events.track[device].astype(np.int64)
+    ran = np.lexsort((trace.events.start_ns[device], lane))
+    looks = np.stack([trace.events.name[device], trace.integer_arg("bytes")[device]], axis=1)
+    _, key = np.unique(looks, axis=0, return_inverse=True)
+    group, of = repeated(twins(lane[ran], key.reshape(-1).astype(np.int64)[ran], launched[ran]), unit[ran])
+    out = unit.copy()
+    mine = group >= 0
+    out[ran[mine]] = len(rows) + group[mine]
+    return out, rows + [rows[i] for i in of.tolist()]
 
 
 def _operators(trace: Trace, known: Signatures, device: np.ndarray) -> np.ndarray:
@@ -128,13 +137,13 @@ def _drop_spread(hit: np.ndarray, lane: np.ndarray) -> np.ndarray:
     return np.where(np.isin(hit, spread), -1, hit)
 
 
-def _own_messages(trace: Trace, device: np.ndarray, rans: list[Ran], kernel: np.ndarray) -> dict[int, _Row]:
+def _own_messages(trace: Trace, device: np.ndarray, rans: list[Ran], kernel: np.ndarray) -> dict[int, Row]:
     """Rows of collective kernels that carry their own arguments, by position in ``device``."""
     if "In msg nelems" not in trace.args:
         return {}
     integers = {key: trace.integer_arg(key) for key in ("In msg nelems", "Out msg nelems", "Group size")}
     texts = {key: trace.text_arg(key) for key in ("Collective name", "dtype")}
-    out: dict[int, _Row] = {}
+    out: dict[int, Row] = {}
     for i in np.flatnonzero(integers["In msg nelems"][device] >= 0):
         ran = rans[kernel[i]]
         name = trace.name_of(int(device[i]))
@@ -148,7 +157,7 @@ def _own_messages(trace: Trace, device: np.ndarray, rans: list[Ran], kernel: np.
 
 def _operator_rows(
     known: Signatures, groups: np.ndarray, member: np.ndarray, event: np.ndarray, kernel: np.ndarray, rans: list[Ran], duration: np.ndarray
-) -> tuple[np.ndarray, list[_Row]]:
+) -> tuple[np.ndarray, list[Row]]:
     """Describe each distinct (call, what its kernels' names say); returns the variant of each group and a row each variant."""
     if not len(groups):
         return np.zeros(0, dtype=np.int64), []
@@ -182,11 +191,11 @@ def _longest(member: np.ndarray, time: np.ndarray, groups: int) -> np.ndarray:
     return out
 
 
-def _single_rows(trace: Trace, device: np.ndarray, own: Iterable[_Row | None]) -> list[_Row]:
+def _single_rows(trace: Trace, device: np.ndarray, own: Iterable[Row | None]) -> list[Row]:
     """Rows of kernels, copies and fills that stand alone."""
     size = trace.integer_arg("bytes")
     grid = trace.text_arg("grid")
-    rows: dict[tuple[int, int, int], _Row] = {}
+    rows: dict[tuple[int, int, int], Row] = {}
     out = []
     for event, message in zip(device.tolist(), own, strict=True):
         if message is not None:
@@ -199,21 +208,21 @@ def _single_rows(trace: Trace, device: np.ndarray, own: Iterable[_Row | None]) -
     return out
 
 
-def _single(trace: Trace, category: Category, name: int, size: int, grid: int) -> _Row:
+def _single(trace: Trace, category: Category, name: int, size: int, grid: int) -> Row:
     full = trace.strings[name]
     text, ran = shorten(full), ran_of(full)
     if category in (Category.MEMCPY, Category.MEMSET) and size >= 0:
         fill = category == Category.MEMSET
         kind, dims = (Kind.SET, (size,)) if fill else (Kind.COPY, (size, ran.direction))
         found = Described(kind, Dtype.UINT8, dims, 0.0, 0.0 if fill else float(size), float(size))
-        return _Row(text, f"{text}|uint8|[{size}]", found, True)
+        return Row(text, f"{text}|uint8|[{size}]", found, True)
     mark = "" if text == full else f"#{zlib.crc32(full.encode()) & 0xFFFF:04x}"
     found = Described(Kind.UNKNOWN, ran.dtype, (), 0.0, 0.0, 0.0)
     launched = f"grid={trace.strings[grid].replace(' ', '')}" if grid >= 0 else ""
-    return _Row(text, f"{text}{mark}|{ran.dtype.name.lower()}|{launched}", found, False)
+    return Row(text, f"{text}{mark}|{ran.dtype.name.lower()}|{launched}", found, False)
 
 
-def _host_units(trace: Trace, known: Signatures) -> tuple[np.ndarray, np.ndarray, list[_Row]]:
+def _host_units(trace: Trace, known: Signatures) -> tuple[np.ndarray, np.ndarray, list[Row]]:
     """Units of a recording without device work: the innermost operator with a formula, and all that runs inside it."""
     events = trace.events
     rows = np.flatnonzero(events.category == Category.CPU_OP).astype(np.int64)
@@ -224,7 +233,7 @@ def _host_units(trace: Trace, known: Signatures) -> tuple[np.ndarray, np.ndarray
     hit = nearest(events.parent, allowed, rows.astype(np.int32))
     rows, hit = rows[hit >= 0], hit[hit >= 0]
     groups, member = np.unique(hit, return_inverse=True)
-    described: dict[int, _Row] = {}
+    described: dict[int, Row] = {}
     for signature in np.unique(known.of[groups]):
         call = known.calls[signature]
         if (found := describe(call)) is not None:
@@ -232,11 +241,11 @@ def _host_units(trace: Trace, known: Signatures) -> tuple[np.ndarray, np.ndarray
     return rows, member.astype(np.int64), [described[int(s)] for s in known.of[groups]]
 
 
-def _named(name: str, call: Call, found: Described) -> _Row:
+def _named(name: str, call: Call, found: Described) -> Row:
     shapes = "x".join(_group(group, found.dtype) for group in call.tensors if group)
     detail = f" {found.detail}" if found.detail else ""
     message = f"[{found.dims[0]}]" if found.kind in COLLECTIVES else ""
-    return _Row(name, f"{name}|{found.dtype.name.lower()}|{message or shapes}{detail}", found, call.has_shapes or bool(message))
+    return Row(name, f"{name}|{found.dtype.name.lower()}|{message or shapes}{detail}", found, call.has_shapes or bool(message))
 
 
 def _group(group: tuple[Tensor, ...], dtype: Dtype) -> str:
@@ -246,55 +255,3 @@ def _group(group: tuple[Tensor, ...], dtype: Dtype) -> str:
     same = (dtype, Dtype.UNKNOWN, Dtype.FP32 if dtype == Dtype.TF32 else dtype)
     parts = [("" if t.dtype in same else t.dtype.name.lower()) + str(list(t.shape)).replace(" ", "") for t in group]
     return parts[0] if len(parts) == 1 else "(" + ",".join(parts) + ")"
-
-
-def _tabulate(
-    length: int, events: np.ndarray, unit: np.ndarray, rows: list[_Row], duration: np.ndarray
-) -> tuple[OpTable, np.ndarray, np.ndarray, np.ndarray]:
-    """Deduplicate rows by signature, count units, and spread the result over events."""
-    unique: dict[tuple[str, Described], int] = {}
-    of_unit = np.array([unique.setdefault((row.signature, row.described), len(unique)) for row in rows], dtype=np.int64)
-    first: dict[int, _Row] = {}
-    for number, row in zip(of_unit.tolist(), rows, strict=True):
-        first.setdefault(number, row)
-    time = duration[events]
-    total = np.bincount(unit, weights=time, minlength=len(rows)).astype(np.int64) if len(rows) else np.zeros(0, dtype=np.int64)
-    members = np.bincount(unit, minlength=len(rows))
-    count = np.bincount(of_unit, minlength=len(unique))
-    measured = np.bincount(of_unit, weights=total, minlength=len(unique)) / np.maximum(count, 1) / 1e9
-    ordered = [first[i] for i in range(len(unique))]
-    op, units, share = np.full(length, -1, dtype=np.int32), np.full(length, -1, dtype=np.int32), np.zeros(length)
-    if len(events):
-        op[events], units[events] = of_unit[unit], unit
-        whole = total[unit]
-        share[events] = np.where(whole > 0, time / np.maximum(whole, 1), 1.0 / np.maximum(members[unit], 1))
-    table = _table(ordered, measured, count)
-    for array in (op, units, share):
-        array.setflags(write=False)
-    return table, op, units, share
-
-
-def _table(rows: list[_Row], measured: np.ndarray, count: np.ndarray) -> OpTable:
-    dims = np.zeros((len(rows), MAX_DIMS), dtype=np.int64)
-    for i, row in enumerate(rows):
-        dims[i, : len(row.described.dims)] = row.described.dims
-    taken: dict[str, int] = {}
-    names = []
-    for row in rows:  # the same text for different work is told apart
-        seen = taken.get(row.signature, 0)
-        taken[row.signature] = seen + 1
-        names.append(replace(row, signature=f"{row.signature} #{seen + 1}" if seen else row.signature))
-    arrays: dict[str, np.ndarray] = {
-        "kind": np.array([int(r.described.kind) for r in rows], dtype=np.int8),
-        "dtype": np.array([int(r.described.dtype) for r in rows], dtype=np.int8),
-        "dims": dims,
-        "flops": np.array([r.described.flops for r in rows], dtype=np.float64),
-        "bytes_read": np.array([r.described.bytes_read for r in rows], dtype=np.float64),
-        "bytes_written": np.array([r.described.bytes_written for r in rows], dtype=np.float64),
-        "measured_s": measured.astype(np.float64),
-        "count": count.astype(np.int64),
-        "has_shapes": np.array([r.has_shapes for r in rows], dtype=bool),
-    }
-    for array in arrays.values():
-        array.setflags(write=False)
-    return OpTable(tuple(r.name for r in names), tuple(r.signature for r in names), **arrays)
