@@ -1,0 +1,32 @@
+"""Health checks of a recording: what an engineer who brings up a card or a job looks for, ordered by what it costs."""
+
+from __future__ import annotations
+
+from workbench.study.documents_health import FindingDocument
+from workbench.study.documents_ranks import RanksDocument
+from workbench.study.health_device import damaged_times, impossible_times, stream_overlaps
+from workbench.study.health_host import blocking_calls, host_copies, launch_bound
+from workbench.study.health_order import unordered_work
+from workbench.study.health_ranks import straggling, unequal_work
+from workbench.study.health_steps import clock_faults, long_gaps, odd_steps, silences
+from workbench.study.seen import Seen
+
+CHECKS = (
+    impossible_times, unordered_work, stream_overlaps, damaged_times, blocking_calls, host_copies, launch_bound, odd_steps, long_gaps,
+    silences, clock_faults, unequal_work,
+)  # fmt: skip
+ALARMS = ("faster-than-compute-roof", "faster-than-memory-roof", "unordered-streams", "aliased-storage", "read-past-storage")
+"""Codes that say a number or a result may be wrong: listed before what merely costs time, unless they are only possible."""
+
+
+def findings(seen: Seen, ranks: RanksDocument | None = None) -> list[FindingDocument]:
+    """Return what the checks found: first what may be wrong, then by cost.
+
+    Parameters
+    ----------
+    seen : Seen
+    ranks : RanksDocument, optional
+        Of several ranks, who waits for whom.
+    """
+    found = [one for check in CHECKS for one in check(seen)] + straggling(seen, ranks)
+    return sorted(found, key=lambda one: (one.code not in ALARMS or one.certainty == "possible", -one.cost_s, one.code))
