@@ -27,6 +27,7 @@ CHROMIUM_ARGUMENTS = (
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+os.environ["WORKBENCH_CACHE"] = "off"  # tests read what they open; those of the cache turn it on
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from workbench import __version__
+from workbench.cli_cache import cache
 from workbench.cli_counters import counters
 from workbench.cli_operators import calibrate, estimate
 from workbench.cli_output import WIDTH, show, writable
@@ -228,6 +229,7 @@ def schema(name: str) -> None:
 cli.add_command(estimate)
 cli.add_command(calibrate)
 cli.add_command(counters)
+cli.add_command(cache)
 
 if __name__ == "__main__":
     main()

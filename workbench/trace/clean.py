@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.errors import Note
 from workbench.trace import kernels
-from workbench.trace.part import frozen
+from workbench.trace.part import frozen, group
 from workbench.trace.trace import HOST_CALLS, Category, Trace
 
 
@@ -88,8 +88,10 @@ def notes_of(trace: Trace, found: Faults) -> list[Note]:
 def _duplicates(trace: Trace) -> np.ndarray:
     e = trace.events
     rows = np.flatnonzero((trace.is_device_work | np.isin(e.category, HOST_CALLS)) & (e.correlation >= 0))
-    if not len(rows):
-        return rows
+    number, first = group(e.start_ns[rows], e.correlation[rows], e.name[rows])
+    if len(first) == len(rows):
+        return rows[:0]
+    rows = rows[(np.bincount(number) > 1)[number]]
     rows = rows[np.lexsort((rows, e.name[rows], e.dur_ns[rows], e.start_ns[rows], e.track[rows], e.correlation[rows]))]
     same = np.ones(len(rows), bool)
     same[0] = False

@@ -1,32 +1,32 @@
-"""PyTorch execution traces (ExecutionTraceObserver): which tensors each operator read and wrote, joined to the profile of its rank.
+"""PyTorch execution traces (ExecutionTraceObserver): which tensors each operator read and wrote.
 
 Form: github.com/pytorch/pytorch, torch/csrc/profiler/standalone/execution_trace_observer.cpp. Schema 1.0: a node carries ``inputs``,
 ``input_shapes``, ``input_types`` (and the same of outputs), ``rf_id``, ``parent`` as keys of its own. Schema 1.1 and later: ``inputs`` and
 ``outputs`` are objects of ``values``, ``shapes``, ``types``, ``strides``; the rest lies in ``attrs``. A tensor is
 [tensor id, storage id, offset, elements, bytes an element, device].
-The profile's ``External id`` of an operator is the node's ``rf_id`` plus a constant of the run.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from workbench.errors import Note, Refused, UnreadableInput
-from workbench.trace.part import Part, frozen
-from workbench.trace.trace import ArgColumn, Category
+from workbench.errors import UnreadableInput
 
-RARE = 32
-"""Operators called at most so often vote for the constant between ``External id`` and ``rf_id``."""
-BELONGS = 0.5
-"""Share of nodes that must find an operator of their name for two files to belong together."""
 TENSORS_IN, TENSORS_OUT = "Input tensors", "Output tensors"
 """Arguments that joined operators get: JSON lists of [tensor id, storage id, offset, elements, bytes an element, device]."""
+DESCRIBED = ("Input Dims", "Input type", "Concrete Inputs")
+"""Arguments that only operators without "Input Dims" get."""
+ARGUMENTS = (TENSORS_IN, TENSORS_OUT, "Output Dims", *DESCRIBED)
+NODES = "nodes"
+"""Key of the file that holds the list of nodes."""
+_NUMBERS = re.compile(r"[][0-9, -]*\Z")
 _NO_TYPE = {"Int": "Scalar", "Bool": "Scalar", "Double": "Scalar", "None": "", "Device": "", "String": "", "Object": ""}
 
 
@@ -45,42 +45,77 @@ class Node:
 
 @dataclass(frozen=True)
 class Execution:
-    """One execution trace: the process it was made by, its nodes, and what could not be read."""
+    """One execution trace in columns of length N: the process it was made by, its operators, and how many nodes could not be read.
+
+    Parameters
+    ----------
+    path, digest : str
+    pid : int or None
+    strings : sequence of str
+        Texts, each once.
+    rf_id : int64 [N]
+    name : int32 [N]
+        Index into ``strings``.
+    args : dict of int32 [N]
+        What a joined operator gets, by argument, as the profiler writes it: an index into ``strings``, -1 where there is nothing.
+    unread : int
+    """
 
     path: str
     digest: str
     pid: int | None
-    nodes: tuple[Node, ...]
+    strings: Sequence[str]
+    rf_id: np.ndarray
+    name: np.ndarray
+    args: Mapping[str, np.ndarray]
     unread: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rf_id)
+
+
+class Nodes:
+    """Nodes of an execution trace, read one by one."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {}
+        self._rows: list[tuple[int, ...]] = []
+        self._unread = 0
+
+    def add(self, row: object) -> None:
+        """Add a node; one without name or id is counted."""
+        try:
+            node = _node(row) if isinstance(row, dict) else None
+            texts = _texts(node) if node is not None else ()
+        except RecursionError:
+            node = None
+        if node is None:
+            self._unread += 1
+            return
+        number = self._number
+        self._rows.append((node.rf_id, *(number.setdefault(text, len(number)) if text else -1 for text in (node.name, *texts))))
+
+    def execution(self, top: Mapping[str, object], path: str, digest: str) -> Execution:
+        """Return what was read. Raises `UnreadableInput` where no node is an operator."""
+        if not self._rows:
+            raise UnreadableInput(path, "is an execution trace without operators", "record it again")
+        pid = top.get("pid")
+        rf_id, name, *columns = (np.array(column) for column in zip(*self._rows, strict=True))
+        args = {key: column.astype(np.int32) for key, column in zip(ARGUMENTS, columns, strict=True)}
+        known = pid if isinstance(pid, int) else None
+        return Execution(path, digest, known, list(self._number), rf_id.astype(np.int64), name.astype(np.int32), args, self._unread)
 
 
 def is_execution(top: Mapping[str, object]) -> bool:
-    """Whether the top-level keys of a JSON file are those of an execution trace."""
-    return isinstance(top.get("nodes"), list) and "schema" in top
-
-
-def read_execution(top: Mapping[str, object], path: str, digest: str) -> Execution:
-    """Return the nodes of an execution trace; nodes without name or id are counted, not read.
-
-    Raises
-    ------
-    UnreadableInput
-        No node can be read.
-    """
-    rows = top["nodes"]
-    assert isinstance(rows, list)
-    found = [node for row in rows if isinstance(row, dict) and (node := _node(row)) is not None]
-    if not found:
-        raise UnreadableInput(path, "is an execution trace without operators", "record it again")
-    pid = top.get("pid")
-    return Execution(path, digest, pid if isinstance(pid, int) else None, tuple(found), len(rows) - len(found))
+    """Whether the top-level keys of a JSON file, whose nodes were handed to `Nodes`, are those of an execution trace."""
+    return isinstance(top.get(NODES), int) and "schema" in top
 
 
 def _node(row: dict[str, Any]) -> Node | None:
     attrs = row.get("attrs")
-    more = {a.get("name"): a.get("value") for a in attrs if isinstance(a, dict)} if isinstance(attrs, list) else {}
+    more = {a["name"]: a.get("value") for a in attrs if isinstance(a, dict) and a.get("name") == "rf_id"} if isinstance(attrs, list) else {}
     rf_id, name = row.get("rf_id", more.get("rf_id")), row.get("name")
-    if not isinstance(rf_id, int) or not isinstance(name, str):
+    if not isinstance(rf_id, int) or isinstance(rf_id, bool) or not 0 <= rf_id < 2**62 or not isinstance(name, str) or not name:
         return None
     ends = []
     for side in ("input", "output"):
@@ -89,140 +124,47 @@ def _node(row: dict[str, Any]) -> Node | None:
             parts = (values.get("values"), values.get("shapes"), values.get("types"))
         else:
             parts = (values, row.get(f"{side}_shapes"), row.get(f"{side}_types"))
-        ends.append(tuple(part if isinstance(part, list) else [] for part in parts))
+        ends.append([part if isinstance(part, list) else [] for part in parts])
     (inputs, shapes, types), (outputs, output_shapes, _) = ends
     return Node(name, rf_id, inputs, shapes, [str(kind) for kind in types], outputs, output_shapes)
 
 
-def join(parts: Sequence[Part], executions: Sequence[Execution]) -> None:
-    """Give the operators of each profile the tensors of its execution trace, and shapes where the profile has none.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-        Profiles; changed in place.
-    executions : sequence of Execution
-        At most one a profile.
-
-    Raises
-    ------
-    Refused
-        An execution trace belongs to none of the profiles, or two belong to one.
-    """
-    owner: dict[int, str] = {}
-    for execution in executions:
-        at, shift, share = _home(parts, execution)
-        if share < BELONGS:
-            what = f"belongs to none of the profiles: at most {100 * share:.0f} % of its operators are found in one"
-            raise Refused(execution.path, what, "give the profile that was recorded with it")
-        if at in owner:
-            raise Refused(f"{owner[at]}, {execution.path}", f"both belong to {parts[at].path}", "leave one out")
-        owner[at] = execution.path
-        _link(parts[at], execution, shift)
+def _texts(node: Node) -> tuple[str, ...]:
+    """Return the arguments of an operator in the order of ``ARGUMENTS``."""
+    made = (tensors(node.inputs), tensors(node.outputs), _numbers(node.output_shapes))
+    if not any(node.input_shapes):
+        return (*made, "", "", "")
+    types = tuple(profiler_type(kind) for kind in node.input_types)
+    return (*made, _numbers(node.input_shapes), _words(types), _words(tuple(concrete(node))))
 
 
-def _home(parts: Sequence[Part], execution: Execution) -> tuple[int, int, float]:
-    """Return the profile an execution trace belongs to, the constant between the ids, and the share of nodes found."""
-    same = [i for i, part in enumerate(parts) if any(track.pid == str(execution.pid) for track in part.tracks)]
-    best = (0, 0, -1.0)
-    for i in same or range(len(parts)):
-        by_id = _operators(parts[i])
-        shift = _shift(by_id, parts[i], execution)
-        share = sum(_name(by_id, parts[i], node.rf_id + shift) == node.name for node in execution.nodes) / len(execution.nodes)
-        if share > best[2]:
-            best = (i, shift, share)
-    return best
+def _numbers(lists: Sequence[Any]) -> str:
+    """Return lists of numbers as JSON text."""
+    text = str(lists)
+    return text if _NUMBERS.match(text) else json.dumps(lists)
 
 
-def _operators(part: Part) -> dict[int, int]:
-    """Return the row of each operator of a profile by its external id (the first, where one repeats)."""
-    e = part.events
-    rows = np.flatnonzero(((e.category == Category.CPU_OP) | (e.category == Category.ANNOTATION)) & (e.external_id >= 0))[::-1]
-    return dict(zip(e.external_id[rows].tolist(), rows.tolist(), strict=True))
-
-
-def _name(by_id: Mapping[int, int], part: Part, number: int) -> str:
-    row = by_id.get(number)
-    return part.strings[part.events.name[row]] if row is not None else ""
-
-
-def _shift(by_id: Mapping[int, int], part: Part, execution: Execution) -> int:
-    """Return the constant that most pairs of equally named, rare operators agree on."""
-    here: dict[str, list[int]] = defaultdict(list)
-    for number, row in by_id.items():
-        here[part.strings[part.events.name[row]]].append(number)
-    there: dict[str, list[int]] = defaultdict(list)
-    for node in execution.nodes:
-        there[node.name].append(node.rf_id)
-    votes: Counter[int] = Counter()
-    for name, ids in there.items():
-        if len(ids) <= RARE and 0 < len(here[name]) <= RARE:
-            votes.update(external - rf_id for external in here[name] for rf_id in ids)
-    return votes.most_common(1)[0][0] if votes else 0
-
-
-def _link(part: Part, execution: Execution, shift: int) -> None:
-    by_id = _operators(part)
-    pairs = [(row, node) for node in execution.nodes if (row := by_id.get(node.rf_id + shift)) is not None]
-    pairs = [(row, node) for row, node in pairs if part.strings[part.events.name[row]] == node.name]
-    pairs.sort(key=lambda pair: pair[0])
-    rows = np.array([row for row, _ in pairs], np.int32)
-    nodes = [node for _, node in pairs]
-    texts = {
-        TENSORS_IN: [tensors(node.inputs) for node in nodes],
-        TENSORS_OUT: [tensors(node.outputs) for node in nodes],
-        "Output Dims": [json.dumps(node.output_shapes) for node in nodes],
-    }
-    known = set(part.args["Input Dims"].event.tolist()) if "Input Dims" in part.args else set()
-    lacking = [(row, node) for row, node in pairs if row not in known and any(node.input_shapes)]
-    where, bare = np.array([row for row, _ in lacking], np.int32), [node for _, node in lacking]
-    args = dict(part.args)
-    for key, values in texts.items():
-        _add(part, args, key, rows, values)
-    _add(part, args, "Input Dims", where, [json.dumps(node.input_shapes) for node in bare])
-    _add(part, args, "Input type", where, [json.dumps([profiler_type(kind) for kind in node.input_types]) for node in bare])
-    _add(part, args, "Concrete Inputs", where, [json.dumps(concrete(node)) for node in bare])
-    part.args = args
-    part.digest = f"{part.digest}+{execution.digest}"
-    text = f"{len(pairs)} of {len(execution.nodes)} operators of {execution.path} joined to the profile (External id = rf_id + {shift})"
-    part.notes.append(Note("execution-trace-joined", part.path, len(pairs), text + (f"; {len(bare)} gain their shapes" if bare else "")))
-    if execution.unread:
-        part.notes.append(Note("execution-trace-unread", execution.path, execution.unread, "nodes without name or id are left out"))
-
-
-def _add(part: Part, args: dict[str, ArgColumn], key: str, rows: np.ndarray, texts: Sequence[str]) -> None:
-    """Add an argument to rows that do not have it; rows ascend."""
-    if not len(rows):
-        return
-    number = {text: i for i, text in reversed(list(enumerate(part.strings)))}
-    value = np.empty(len(rows), np.int64)
-    for i, text in enumerate(texts):
-        if text not in number:
-            number[text] = len(part.strings)
-            part.strings.append(text)
-        value[i] = number[text]
-    old = args.get(key, ArgColumn(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, bool)))
-    event = np.concatenate((old.event, rows.astype(np.int32)))
-    order = np.argsort(event, kind="stable")
-    values = np.concatenate((old.value, value))[order]
-    is_text = np.concatenate((old.is_text, np.ones(len(rows), bool)))[order]
-    args[key] = ArgColumn(*map(frozen, (event[order], values, is_text)))
+@lru_cache(4096)
+def _words(texts: tuple[str, ...]) -> str:
+    return json.dumps(texts)
 
 
 def tensors(values: Sequence[Any]) -> str:
     """Return the tensors among an operator's values, those in lists included, as JSON text."""
-    found: list[list[Any]] = []
+    found: list[str] = []
 
-    def visit(value: Any) -> None:
+    def visit(value: list[Any]) -> None:
+        if len(value) == 6 and isinstance(value[5], str) and all(isinstance(number, int) for number in value[:5]):
+            found.append(f"{str(value[:5])[:-1]}, {_words((value[5],))[1:]}")
+            return
+        for inner in value:
+            if isinstance(inner, list):
+                visit(inner)
+
+    for value in values:
         if isinstance(value, list):
-            if len(value) == 6 and isinstance(value[5], str) and all(isinstance(number, int) for number in value[:5]):
-                found.append(value)
-            else:
-                for inner in value:
-                    visit(inner)
-
-    visit(list(values))
-    return json.dumps(found)
+            visit(value)
+    return f"[{', '.join(found)}]"
 
 
 def profiler_type(kind: str) -> str:

@@ -13,10 +13,12 @@ import numpy as np
 from workbench.errors import Note, Refused, UnreadableInput
 from workbench.trace import kineto
 from workbench.trace.ascend import read_table, settle
+from workbench.trace.cache import remembered
 from workbench.trace.chakra import read_chakra
 from workbench.trace.chakra_nodes import is_chakra
 from workbench.trace.clean import faults, notes_of
-from workbench.trace.execution_trace import Execution, is_execution, join, read_execution
+from workbench.trace.execution_join import join
+from workbench.trace.execution_trace import NODES, Execution, Nodes, is_execution
 from workbench.trace.files import NoTrace, Paths, asked, read_all
 from workbench.trace.kernel_table import KernelTable
 from workbench.trace.merge import merge
@@ -67,7 +69,7 @@ def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | No
         raise UnreadableInput("open_trace", "no file was given", "name at least one trace file")
     if ranks is not None and not (isinstance(ranks, Sequence) and all(type(r) is int and 0 <= r < 2**31 for r in ranks)):
         raise Refused("--ranks", f"{ranks!r} are no ranks", "give a list of whole numbers, counted from 0")
-    read, skipped = read_all(files, lambda path: _read(path, salvage, chunk))
+    read, skipped = read_all(files, lambda path: remembered(path, salvage, lambda: _read(path, salvage, chunk)))
     parts = settle(read, [file.path for file in files])
     executions = [execution for execution in read if isinstance(execution, Execution)]
     if not read:
@@ -97,9 +99,10 @@ def _read(path: Path, salvage: bool, chunk: int) -> Part | Execution | KernelTab
         if not kind_of(head) and is_xplane(np.frombuffer(head, np.uint8)):
             records = _profile(source, salvage)
         else:
-            records = Scanner(source, salvage=salvage, chunk=chunk).run()
+            nodes = Nodes()
+            records = Scanner(source, salvage=salvage, chunk=chunk, each={NODES: nodes.add}).run()
             if not records.has_events and is_execution(records.top):
-                return read_execution(records.top, str(path), records.digest)
+                return nodes.execution(records.top, str(path), records.digest)
             _refuse_strangers(records, str(path))
     finally:
         source.close()

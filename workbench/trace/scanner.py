@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from workbench.trace import kernels_json as kj
 from workbench.trace.source import UTF8_BOM, Source, describe, kind_of, line_and_column
 from workbench.trace.tables import Tables, cut
 from workbench.trace.window import CHUNK, WHY, Broken, Window
+
+Each = Mapping[str, Callable[[object], None]]
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,12 @@ class Scanner:
         Skip damaged records instead of refusing.
     chunk : int
         Bytes added to the window at once [B].
+    each : mapping, optional
+        By key of the file: what is called with every element of the list there, which is not kept; only their number is.
     """
 
-    def __init__(self, source: Source, *, salvage: bool = False, chunk: int = CHUNK) -> None:
-        self.source, self.salvage = source, salvage
+    def __init__(self, source: Source, *, salvage: bool = False, chunk: int = CHUNK, each: Each | None = None) -> None:
+        self.source, self.salvage, self.each = source, salvage, each or {}
         self.s = np.zeros(kj.S_SIZE, np.int64)
         self.window = Window(source, chunk, self.s)
         self.r = np.zeros(kj.R_SIZE, np.int64)
@@ -118,13 +123,27 @@ class Scanner:
                     self.has_events = True
                     self._events()
                 else:
-                    w.peek()
-                    self.top[key] = w.value()
+                    c = w.peek()
+                    self.top[key] = self._elements(self.each[key]) if c == 91 and key in self.each else w.value()
                 first = False
             w.start += 1
             self._tail()
         except Broken as broken:
             self._fault(broken.offset, broken.why)
+
+    def _elements(self, use: Callable[[object], None]) -> int:
+        """Hand over the elements of a list one by one; return how many."""
+        w, count = self.window, 0
+        w.start += 1
+        while w.peek() != 93:
+            if count:
+                w.expect(w.peek() == 44, kj.WHY_COMMA)
+                w.start += 1
+                w.peek()
+            use(w.value())
+            count += 1
+        w.start += 1
+        return count
 
     def _tail(self) -> None:
         """Nothing but white space may follow the end."""
