@@ -13,7 +13,7 @@ from tests.anchors.scored import Scored
 from workbench.cost.calibrate import CARDS_OWN, beside_card
 from workbench.cost.errors import COVER, NARROW, Interval, quantiles
 from workbench.cost.fit import hashes, sample
-from workbench.cost.pack import DEFAULT_COMPUTE, DEFAULT_MEMORY
+from workbench.cost.sustained import compute_share, outer_share
 from workbench.hardware.schema import ERROR_GROUPS
 
 DTYPES = ("bf16", "fp16", "fp32")
@@ -67,7 +67,7 @@ def _misses(one: Scored) -> dict[str, np.ndarray]:
     third = one.fit.scalars[2] if series.source in HOST_LIKE else spec.runtime.launch_overhead
     rows = sample(series.group, hashes(series.table), MOST)
     part = series.take(rows)
-    scalars = np.array([DEFAULT_COMPUTE, DEFAULT_MEMORY, third])
+    scalars = np.array([compute_share(spec), outer_share(spec), third])
     seconds = series.make(spec)(part.table)(scalars[None])[:, 0]
     beside = beside_card(spec, series.runs, part.table, series.harness, scalars, seconds)
     own = (beside < CARDS_OWN * seconds) & (part.table.measured_s > beside)

@@ -162,6 +162,9 @@ def _time(group: _Group, extent: np.ndarray, fixed: np.ndarray, amount: float) -
         return None
     slope = 1.0
     others = near[np.abs(group.work[near] - group.work[near[0]]) > 1e-9]
+    if not len(others):  # the next entry is too far to lie between, but not to say how time grows on the way there
+        alike = np.flatnonzero((group.fixed == fixed).all(axis=1) & (np.abs(group.work - group.work[near[0]]) > 1e-9))
+        others = alike[np.argsort(np.abs(group.extent[alike] - extent).sum(axis=1), kind="stable")]
     if len(others):
         slope = (group.seconds[others[0]] - group.seconds[near[0]]) / (group.work[others[0]] - group.work[near[0]])
     return float(group.seconds[near[0]] - step[0] * min(max(slope, 0.0), 1.0)), beyond

@@ -12,6 +12,7 @@ from workbench.cost import kernels
 from workbench.cost.pack_matrix import check_smallest, common_columns, dtype_columns, levels, shared_rate
 from workbench.cost.pack_matrix import room as room_of
 from workbench.cost.pack_vector import Side, vector_side
+from workbench.cost.sustained import OUTER, STREAM, compute_share, outer_share
 from workbench.hardware.parts import Calibration
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import ITEMSIZE, Dtype
@@ -34,9 +35,6 @@ SUBSTITUTES: dict[str, tuple[str, ...]] = {
 WEIGHT_ONLY = ("int8_wo", "int4_wo")
 """Types whose products are those of the activations by design: weights are widened on their way to the matrix unit, beside its work."""
 
-DEFAULT_COMPUTE = 0.80  # assumed for a card without a fit; fits on A100, H200, V100 gave 0.85-0.89, on power-limited L40S and T4 0.44-0.57
-DEFAULT_MEMORY = 0.80
-STREAM_MEMORY = 0.85  # sustained share of the outermost bandwidth when streaming (elementwise rows of A100, V100, P100, T4: 0.78-0.95)
 STREAM_GROUPS = frozenset(("elementwise", "softmax", "norm", "reduction", "copy"))
 """Kinds by whose errors a fit shows that streams took part in it."""
 WARPS = 64.0  # warps that share a GPU core's registers
@@ -105,7 +103,7 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
             if name:
                 check_smallest(spec, name, ITEMSIZE[Dtype[name.upper()]], matrix[s, d])
             vector[s, d] = vector_rate(spec, dtype)
-            memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * min(1.0, scalars[1] * STREAM_MEMORY / DEFAULT_MEMORY)
+            memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * min(1.0, scalars[1] * STREAM / OUTER)
             launch[s, d] = stream_launch(spec, name or dtype)
         runs_as.append(tuple(names))
     kept = ("cores", "shared_rate", "softmax_rate", "special_rate", "latency", "row_room", "norm_room", "host_rate", "host_latency")
@@ -152,7 +150,7 @@ def calibration(spec: NpuSpec, dtype: str) -> tuple[float, float, float, float]:
     found = fit_of(spec, dtype)
     if found is not None:
         return found.compute, found.memory, found.launch, found.error
-    return DEFAULT_COMPUTE, DEFAULT_MEMORY, spec.runtime.launch_overhead, math.nan
+    return compute_share(spec), outer_share(spec), spec.runtime.launch_overhead, math.nan
 
 
 def fit_of(spec: NpuSpec, dtype: str) -> Calibration | None:

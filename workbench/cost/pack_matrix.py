@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from workbench import units
-from workbench.cost import kernels
+from workbench.cost import kernels, sustained
 from workbench.errors import InvalidSpec
 from workbench.hardware.spec import NpuSpec
 
-SHARED_EFFICIENCY = 0.6  # sustained over theoretical shared-level bandwidth; chosen on A100, H200 and L40S bf16 products
-SHARED_WRITE = 0.5  # write over read bandwidth of a shared level that states one number; chosen on the same products
 SHARED_USABLE = 1.0  # part of the shared level that holds operands: what fits an L40S (96 MiB) in whole is found warm, as measured
 SUMS_SHARE = 0.5  # of a GPU's registers: fragments, addresses and the next step take the rest (255 registers a thread, at most 128 sums)
 STEP_CYCLES = 370.0  # cycles of a software-pipelined step that a GPU's warps issue themselves; chosen on A100 and L40S bf16 products
@@ -92,7 +90,7 @@ def common_columns(spec: NpuSpec) -> np.ndarray:
     for at, name in enumerate(middles):
         memory = spec.memory[name]
         count = -(-spec.cores // (memory.cores or spec.cores)) if memory.scope == "cluster" else 1
-        rate = min(spec.bandwidth(name) * SHARED_EFFICIENCY * count, UNLIMITED)
+        rate = min(sustained.bandwidth(spec, name) * count, UNLIMITED)
         first = kernels.MIDDLE + at * kernels.MIDDLE_SIZE
         card[first : first + kernels.MIDDLE_SIZE] = memory.size * SHARED_USABLE, count, rate, memory.multicast
     return card
@@ -128,8 +126,7 @@ def shared_rate(spec: NpuSpec, write: bool = False) -> float:
     _, shared, outer = levels(spec)
     if shared is None:
         return spec.bandwidth(outer, write)
-    share = SHARED_WRITE if write and spec.memory[shared].write_bandwidth is None else 1.0
-    return min(spec.bandwidth(shared, write) * SHARED_EFFICIENCY * share, UNLIMITED)
+    return min(sustained.bandwidth(spec, shared, write), UNLIMITED)
 
 
 def dtype_columns(spec: NpuSpec, name: str, common: np.ndarray, scalars: tuple[float, float, float, float]) -> np.ndarray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.cost.sustained import bandwidth
 from workbench.hardware.spec import NpuSpec
 
 GROUP_LANES = 32.0  # lanes of a SIMT core that go through a program together (a warp)
@@ -17,7 +18,6 @@ SIMT_SECTOR, DMA_BURST = 32.0, 512.0
 """Bytes an access to outer memory moves at least: a 32-byte sector of a GPU; the burst below which a DMA engine wastes
 bandwidth (Huawei, Ascend C best practices: transfers aligned to 512 bytes; TPU tiles of 8 x 128 words are longer still)."""
 
-EXCHANGED = 0.85  # sustained share of a level's bandwidth for whole tiles moved by DMA; assumed, as for streams of outer memory
 COLUMNS = 17  # numbers a card
 
 
@@ -76,7 +76,7 @@ def _row(spec: NpuSpec) -> tuple[float, ...]:
     return (
         float(simt), spec.vector.lanes, groups, shared.latency if shared else 0.0, spec.memory[chip[-1]].latency,
         groups * GROUP_LANES * WORD if simt else _staging(spec), shared.size if shared else 0.0, SIMT_SECTOR if simt else DMA_BURST,
-        *((min(spec.bandwidth(meet), spec.bandwidth(meet, True)) * EXCHANGED, spec.memory[meet].latency) if meet else (math.nan,) * 2),
+        *((min(bandwidth(spec, meet), bandwidth(spec, meet, True)), spec.memory[meet].latency) if meet else (math.nan,) * 2),
         float(spec.matrix.layout is not None), *(spec.matrix.tile_quantum or (spec.matrix.rows, spec.matrix.cols, spec.matrix.depth)),
         *((back.rate, back.bandwidth, back.launch) if back and back.operators else (math.nan,) * 3),
     )  # fmt: skip

@@ -61,6 +61,7 @@ class MemoryLevel:
     energy: float | None = None
     replicas: int = 1
     reach: float | None = None
+    efficiency: float | None = None
 
 
 @dataclass(frozen=True)

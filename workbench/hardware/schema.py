@@ -157,6 +157,9 @@ LEVEL: Mapping[str, Entry] = {
         2e13,
     ),
     "write_bandwidth": _quantity("B/s", "write bandwidth", "Write bandwidth where it differs from reading.", 1e10, 2e13),
+    "efficiency": Entry(
+        "float", None, "", "efficiency", "Sustained share of the bandwidth. Default: by the kind of level.", 0.2, 1.0, maximum=1.0
+    ),
     "latency": _quantity("s", "latency", "Time from request to data. Felt by small operators and short tiles.", 0.0, 2e-6, 0.0, True),
     "scope": Entry("choice", "core", label="scope", choices=SCOPES),
     "type": Entry("choice", "scratchpad", label="type", choices=("scratchpad", "cache")),

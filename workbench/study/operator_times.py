@@ -17,6 +17,7 @@ from workbench.cost.interpolate import unmatched_notes
 from workbench.cost.models import PRODUCTS, item_sizes
 from workbench.cost.pack import resolve
 from workbench.cost.stack import FASTER, PARTS, Stack, stack
+from workbench.cost.sustained import assumed
 from workbench.cost.tiles import Tile, check_tile
 from workbench.cost.vendor import VendorTimes
 from workbench.cost.vendor_apply import doubt_notes
@@ -91,6 +92,7 @@ def price_operators(
     notes += _at_limit(cost, spec)
     if cost.energy_why[0]:
         notes += (Note("energy", spec.name, 1, cost.energy_why[0], "state power.energy, power.vector_energy and memory.<level>.energy"),)
+    notes += assumed(spec)
     if spec.weak:
         notes += (Note("weak-numbers", spec.name, len(spec.weak), f"weak in the card's description: {'; '.join(spec.weak)}"),)
     return EstimateDocument(
