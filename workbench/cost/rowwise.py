@@ -23,6 +23,11 @@ from workbench.operators.table import Kind
 KINDS = (Kind.SOFTMAX, Kind.NORM)
 MOST_LANES, NORM_LANES, NARROW_LANES = 512.0, 128.0, 1024.0
 """Lanes of a SIMT core that share a row: most of them, those of a norm, most of a kernel that fetches element by element."""
+CORES, WIDE_CORES = 48.0, 24.0
+"""Cores whose rows lie between two passes over one: of what measured cards of 40 to 108 cores lose the model explains most so (more
+cores keep more rows in flight, but serve the oldest first, and share the bandwidth). Cores with one wide word: those of a card of
+today, not measured."""
+LIBRARY_HELD = 1024.0  # columns up to which libraries hold a row, padded to a power of two (PyTorch, PersistentSoftmax.cuh)
 MEETINGS = 8.0  # latencies of the shared level that the groups of lanes of a softmax take to meet at the end of a pass
 LOADED = 2.0  # latency of an access while others are on their way, over that of one alone
 KEPT, GONE = 0.1, 1.0
@@ -86,7 +91,8 @@ def rowwise(
     lanes = np.where(simt, _lanes(cols, wide, held, norm, narrow), side.lanes)
     at_once = np.where(simt, np.maximum(side.groups * GROUP_LANES / lanes, 1.0), 1.0)
     in_work = np.maximum(rows / cards.cores, 1.0)
-    between = np.where(odd, rows, cards.cores * np.minimum(at_once, in_work)) * cols * size  # odd rows: a kernel for every pass
+    busy = np.where(odd, rows, np.minimum(np.where(simt, CORES * at_once, WIDE_CORES), rows))  # odd rows: a kernel for every pass
+    between = busy * cols * size
     lost = missed(between, cards)
     steps = np.where(simt, np.where(held & soft, 1.0, _steps(cols, wide, lanes, norm, odd)), cols * size / side.flight)
     trip = np.where(simt, LOADED, 1.0) * (passes * side.near + (cold + (passes - 1.0) * lost) * side.far)
@@ -94,7 +100,8 @@ def rowwise(
     meet = np.where(simt & soft & ~held, MEETINGS * passes * side.near, 0.0)
     each = np.where(simt & (soft | norm), np.where(welford, NORM_WORK, PLAIN_WORK), 0.0)
     across = np.log2(np.where(simt, GROUP_LANES, np.maximum(lanes, 2.0))) * np.where(welford, NORM_STEP, PLAIN_STEP)
-    padded = np.where(simt & soft & held, np.maximum(2.0 ** np.ceil(np.log2(cols)), GROUP_LANES), cols)  # registers hold a power of two
+    whole = np.where(cols <= LIBRARY_HELD, 2.0 ** np.ceil(np.log2(cols)), cols)
+    padded = np.where(simt & soft & held, np.maximum(whole, GROUP_LANES), cols)
     work = rows * (padded * each + np.where(held, 0.0, lanes * across))
     return Rows(passes, (passes - 1.0) * lost, np.maximum(in_work / at_once, 1.0) * (steps * trip + meet), work, 1.0 + odd)
 
