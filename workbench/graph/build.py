@@ -15,10 +15,10 @@ from workbench.graph.links import link
 from workbench.graph.meetings import with_meetings, with_transfers
 from workbench.graph.nodes import columns, device_kinds
 from workbench.graph.ranks import aligned, match_ranks, missing_peers
-from workbench.graph.repeats import repeat_note
 from workbench.graph.rows import select
 from workbench.graph.steps import marks, measured, outside_note
 from workbench.graph.units import price_units
+from workbench.graph.unlaunched import repeat_note
 from workbench.graph.waits import host_waits, sync_records
 from workbench.operators.table import Dtype, OpTable
 from workbench.trace.clean import clean

@@ -15,11 +15,11 @@ import numpy as np
 
 from workbench.graph.callers import launch_calls, operators_by_id
 from workbench.graph.kernels_units import climb, mark_wrappers, nearest, self_times
-from workbench.graph.repeats import groups as repeated
-from workbench.graph.repeats import twins
 from workbench.graph.signatures import Signatures, message_facts, signatures
 from workbench.graph.tasks import described_tasks
 from workbench.graph.unit_table import Row, tabulate
+from workbench.graph.unlaunched import groups as repeated
+from workbench.graph.unlaunched import twins
 from workbench.operators.call import Call, Tensor
 from workbench.operators.described import Described, Ran, promote
 from workbench.operators.kinds import BEARING, describe, ran_of, shorten
@@ -93,7 +93,7 @@ def _device_units(trace: Trace, known: Signatures, duration: np.ndarray) -> tupl
 
 
 def _with_repeats(trace: Trace, device: np.ndarray, own: np.ndarray, unit: np.ndarray, rows: list[Row]) -> tuple[np.ndarray, list[Row]]:
-    """Add units of work whose launch is not recorded but which repeats launched work (see `workbench.graph.repeats`)."""
+    """Add units of work whose launch is not recorded but which repeats launched work (see `workbench.graph.unlaunched`)."""
     launched = own | (launch_calls(trace)[device] >= 0)
     if launched.all() or not launched.any():
         return unit, rows

@@ -13,8 +13,8 @@ from tests.naive.executor import execute
 from tests.naive.kineto import document
 from tests.naive.programs import launch_bound
 from workbench.graph.build import build_graph
-from workbench.graph.repeats import groups, twins
 from workbench.graph.units import price_units
+from workbench.graph.unlaunched import groups, twins
 from workbench.operators.table import Kind, OpTable
 from workbench.trace.open import open_trace
 
