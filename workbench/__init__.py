@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from workbench.study.axes import linspace, logspace, tied
     from workbench.study.chakra import write_chakra
     from workbench.study.compare import compare
+    from workbench.study.compare_traces import compare_traces
     from workbench.study.dataset import changes_at, ratio
     from workbench.study.estimates import estimate
     from workbench.study.operator_times import price_operators
@@ -49,6 +50,7 @@ _HOMES = {
     "Scenario": "study.scenario",
     "predict": "study.predict",
     "compare": "study.compare",
+    "compare_traces": "study.compare_traces",
     "sweep": "study.sweep",
     "stacks": "study.stacks",
     "linspace": "study.axes",
@@ -78,10 +80,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "InvalidSpec", "Note", "Refused", "Scenario", "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare",
-    "estimate", "facts", "lag_table", "links", "linspace", "list_operators", "load_npu", "logspace", "open_trace", "operator_table",
-    "predict", "price_operators", "ratio", "read_operators", "read_vendor", "roofline",
-    "stack_bars", "stacks", "stragglers", "sweep", "sweep_curve", "tied", "timeline", "write_chakra", "write_perfetto",
+    "InvalidSpec", "Note", "Refused", "Scenario", "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at",
+    "compare", "compare_traces", "estimate", "facts", "lag_table", "links", "linspace", "list_operators", "load_npu", "logspace",
+    "open_trace", "operator_table", "predict", "price_operators", "ratio", "read_operators", "read_vendor", "roofline", "stack_bars",
+    "stacks", "stragglers", "sweep", "sweep_curve", "tied", "timeline", "write_chakra", "write_perfetto",
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import click
 
 from workbench import __version__
 from workbench.cli_cache import cache
+from workbench.cli_compare import compare
 from workbench.cli_counters import counters
 from workbench.cli_operators import calibrate, estimate
 from workbench.cli_output import WIDTH, show, writable
@@ -230,6 +231,7 @@ cli.add_command(estimate)
 cli.add_command(calibrate)
 cli.add_command(counters)
 cli.add_command(cache)
+cli.add_command(compare)
 
 if __name__ == "__main__":
     main()

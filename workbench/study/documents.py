@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from workbench.errors import Refused
 from workbench.study.document import Document, Maybe, NoteDocument, finite, to_json
 from workbench.study.documents_cache import CacheDocument
+from workbench.study.documents_compare import ComparisonDocument
 from workbench.study.documents_counters import CountersDocument
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument
 from workbench.study.documents_ranks import RanksDocument
@@ -244,6 +245,7 @@ SCHEMAS: dict[str, type[Document]] = {
     "calibrate": CalibrationDocument,
     "counters": CountersDocument,
     "cache": CacheDocument,
+    "compare": ComparisonDocument,
 }
 
 
