@@ -14,10 +14,11 @@ from workbench.operators import headings, launch_grid
 from workbench.operators.agreement import contradiction
 from workbench.operators.attention import BOTTOM_RIGHT, FULL, TOP_LEFT
 from workbench.operators.cells import MOST, MOST_SMALL, UNITS, amount, decimal_mark, missing, whole
-from workbench.operators.headings import ALIASES, KNOWN, LABELS, SHAPES, TITLES, defaults
+from workbench.operators.headings import ALIASES, KNOWN, LABELS, SHAPES, TENSORS, TITLES, defaults
 from workbench.operators.layouts import NAMES as LAYOUTS
 from workbench.operators.layouts import layout_of
 from workbench.operators.listed import Dims, Listed
+from workbench.operators.moved import moved
 from workbench.operators.shaped import extents
 from workbench.operators.sheet import Sheet
 from workbench.operators.table import DIMS, ITEMSIZE, Dtype, Kind
@@ -147,8 +148,7 @@ def listed(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UNKN
 
     Returns
     -------
-    (Listed, str) or LeftOut
-        With what the translation changes ("": nothing).
+    (Listed, str) or LeftOut, with what the translation changes ("": nothing)
 
     Raises
     ------
@@ -177,7 +177,7 @@ def listed(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UNKN
     if columns.exchanged and found.kind in (Kind.GEMM, Kind.BATCHED_GEMM) and cell("grid"):
         dims, lost = (*dims[:2], dims[3], dims[2]), launch_grid.WHY
     times = whole(cell("count"), sheet.where(row, "count")) if cell("count") else 1
-    return Listed(title, dtype, dims, found, seconds, times), lost
+    return Listed(title, dtype, dims, found, seconds, times, moved(found.kind, *map(cell, TENSORS))), lost
 
 
 def _meaning(label: str, columns: Columns) -> Word | None:

@@ -16,6 +16,7 @@ from workbench.operators.table import DIMS, Kind
 LABELS = ("kind", "op", "operator", "type", "name")
 TITLES = ("layer", "case", "name", "operator", "op", "kind", "type")
 SHAPES = ("input_shapes", "output_shapes", "shapes", "mnk")
+TENSORS = ("input_shapes", "output_shapes", "dtype", "output_dtype")
 SILENT = (
     "device", "source", "kernel", "split", "transa", "transb", "grid", "kv_dtype", "note", "notes", "comment", "layer", "case", "name",
     "measured_tflops", "peak_tflops", "signature", "count", "dtype", "mask", "layout", "output_dtype", "clock", *SHAPES,

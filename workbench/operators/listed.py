@@ -26,7 +26,7 @@ _PASSES = {Kind.CONV_FORWARD: "forward", Kind.CONV_BACKWARD_DATA: "data", Kind.C
 
 @dataclass(frozen=True)
 class Listed:
-    """One operator: dims as `DIMS` names them, measured time [s] or nan."""
+    """One operator: dims as `DIMS` names them, measured time [s] or nan, bytes ``moved`` where its tensors say them [B]."""
 
     name: str
     dtype: Dtype
@@ -34,6 +34,7 @@ class Listed:
     word: Word
     measured_s: float = nan
     count: int = 1
+    moved: tuple[float, float] | None = None
 
 
 def operator_list(rows: Sequence[Listed]) -> OpTable:
@@ -79,7 +80,9 @@ def work(row: Listed) -> Work:
     kind, size = row.word.kind, ITEMSIZE[row.dtype]
     if kind in COLLECTIVES:
         return traffic(kind.name, *row.dims)
-    return _WORK[kind](row, size)
+    found = _WORK[kind](row, size)
+    found = _WORK[kind](row, size)
+    return found if row.moved is None else found.moving(*row.moved)
 
 
 def _named(row: Listed) -> dict[str, Any]:
@@ -138,7 +141,7 @@ _WORK: Mapping[Kind, Callable[[Listed, float], Work]] = MappingProxyType(
         Kind.EMBEDDING: lambda row, size: formulas.gather(**_named(row), size=size, size_index=8.0, indices=row.dims[0]),
         Kind.POOLING: lambda row, size: formulas.pooling(row.dims[0], row.dims[1], row.dims[0] * row.dims[1] * size, row.dims[0] * size),
         Kind.COPY: lambda row, size: formulas.copy(row.dims[0], size, size),
-        Kind.SET: lambda row, size: formulas.fill(row.dims[0], size),
+        Kind.SET: lambda row, size: formulas.elementwise(row.dims[0], 0.0, row.dims[0] * size, row.word.operations),
         Kind.RNN: _rnn,
         Kind.SORT: lambda row, size: formulas.sort(**_named(row), size_in=size, written=row.dims[0] * row.dims[1] * size),
     }

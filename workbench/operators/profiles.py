@@ -12,7 +12,7 @@ from workbench.operators.sheet import Sheet
 
 NEEDED = ("type", "duration(us)", "input shapes", "output shapes", "input data types")
 COLUMNS = {"type": "type", "name": "name", "duration(us)": "latency_us", "input shapes": "input_shapes", "output shapes": "output_shapes",
-           "input data types": "dtype", "input formats": "layout"}  # fmt: skip
+           "input data types": "dtype", "output data types": "output_dtype", "input formats": "layout"}  # fmt: skip
 _OP_SUMMARY = {"op type": "type", "op name": "name", "task duration(us)": "duration(us)"}
 
 

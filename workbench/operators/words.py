@@ -36,7 +36,7 @@ class Word:
 
 
 OF_KIND: Mapping[Kind, Word] = MappingProxyType(
-    {Kind.SET: Word(Kind.SET, reads=0.0), Kind.OPTIMIZER: Word(Kind.OPTIMIZER, reads=4.0, writes=3.0, operations=14.0)}
+    {Kind.SET: Word(Kind.SET, reads=0.0, operations=0.0), Kind.OPTIMIZER: Word(Kind.OPTIMIZER, reads=4.0, writes=3.0, operations=14.0)}
 )
 """What the name of a kind itself says, where it is not one read and one write."""
 
