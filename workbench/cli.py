@@ -17,6 +17,7 @@ from workbench import __version__
 from workbench.cli_cache import cache
 from workbench.cli_compare import compare
 from workbench.cli_counters import counters
+from workbench.cli_network import collective
 from workbench.cli_operators import calibrate, estimate
 from workbench.cli_output import WIDTH, show, writable
 from workbench.cli_scenario import each, scenario_of, scenario_options
@@ -221,7 +222,7 @@ def warmup() -> None:
 @cli.command()
 @click.argument("name")
 def schema(name: str) -> None:
-    """Print the JSON schema of a --json output: inspect, predict, sweep, check, estimate, calibrate or counters."""
+    """Print the JSON schema of the --json output of a command, e.g. predict."""
     from workbench.study.documents import schema as published
 
     click.echo(json.dumps(published(name), indent=2))
@@ -232,6 +233,7 @@ cli.add_command(calibrate)
 cli.add_command(counters)
 cli.add_command(cache)
 cli.add_command(compare)
+cli.add_command(collective)
 
 if __name__ == "__main__":
     main()

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from workbench.errors import Note
+
 
 def finite(value: object) -> object:
     """Return None for what JSON has no number for."""
@@ -31,6 +33,11 @@ class NoteDocument(Document):
     count: int
     text: str
     fix: str
+
+
+def note_documents(notes: tuple[Note, ...] | list[Note]) -> list[NoteDocument]:
+    """Return notes as documents."""
+    return [NoteDocument(code=n.code, where=n.where, count=n.count, text=n.text, fix=n.fix) for n in notes]
 
 
 def to_json(document: Document) -> str:

@@ -4,70 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from workbench.errors import Refused
 from workbench.study.document import Document, Maybe, NoteDocument, finite, to_json
 from workbench.study.documents_cache import CacheDocument
+from workbench.study.documents_collective import CollectivesDocument
 from workbench.study.documents_compare import ComparisonDocument
 from workbench.study.documents_counters import CountersDocument
+from workbench.study.documents_inspect import AccountDocument, Facts, InspectDocument
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument
-from workbench.study.documents_ranks import RanksDocument
 from workbench.study.documents_vendor import VendorDocument
 
-__all__ = ["Document", "Maybe", "NoteDocument", "finite", "to_json"]
-
-
-class Facts(Document):
-    """Counts and sums of one trace as recorded, in integer nanoseconds; nothing is cleaned or clipped."""
-
-    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
-
-    events: int
-    complete_events: int
-    cats: dict[str, int] = Field(description="complete events by category")
-    flows: dict[str, int]
-    span_ns: int | None = Field(description="first start to last end, the Trace record left out")
-    neg_dur: int
-    zero_dur: int
-    x_without_dur: int
-    profiler_steps: list[tuple[int, int]] = Field(description="step number, duration [ns]")
-    gpu_events: int
-    kernels: int
-    memcpy: int
-    memset: int
-    comm_kernels: int
-    per_stream: dict[str, dict[str, int]] = Field(description="by device/stream")
-    total_gpu_dur_ns: int
-    total_kernel_dur_ns: int
-    gpu_span_ns: int
-    busy_ns: int = Field(description="union over streams of kernels, copies and sets")
-    idle_ns: int
-    compute_ns: int = Field(description="union of kernels that are no communication by name")
-    comm_ns: int = Field(description="union of communication kernels by name; *_by_args: by arguments first")
-    mem_ns: int
-    comm_overlap_compute_ns: int
-    exposed_comm_ns: int
-    gpu_with_correlation: int
-    gpu_matched_to_runtime: int
-    distinct_gpu_correlations: int
-    runtime_dup_correlations: int
-    max_gpu_events_per_correlation: int
-    launch_before_kernel_violations: int
-    same_stream_overlaps: int
-    max_same_stream_overlap_ns: int
-    rank: int | None
-    world_size: int | None
-    base_time_ns: int | None
-    displayTimeUnit: str | None
-
-
-class InspectDocument(Document):
-    """Output of ``workbench inspect --json``."""
-
-    traces: dict[str, Facts]
-    ranks: RanksDocument | None = Field(default=None, description="of several ranks: who waits for whom, and how fast the links are")
-    notes: list[NoteDocument]
+__all__ = ["AccountDocument", "Document", "Facts", "InspectDocument", "Maybe", "NoteDocument", "finite", "to_json"]
 
 
 class StepDocument(Document):
@@ -77,20 +26,6 @@ class StepDocument(Document):
     measured_s: float
     predicted_s: float
     complete: bool
-
-
-class AccountDocument(Document):
-    """Mean account of the steps that count [s]; the first six add up to ``step_s``."""
-
-    compute_s: float
-    exposed_communication_s: float
-    exposed_copy_s: float
-    host_s: float
-    waiting_s: float
-    idle_s: float
-    step_s: float
-    communication_s: float
-    device_busy_s: float
 
 
 class AccountsDocument(Document):
@@ -245,6 +180,7 @@ SCHEMAS: dict[str, type[Document]] = {
     "calibrate": CalibrationDocument,
     "counters": CountersDocument,
     "cache": CacheDocument,
+    "collective": CollectivesDocument,
     "compare": ComparisonDocument,
 }
 

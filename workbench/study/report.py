@@ -11,10 +11,10 @@ import numpy as np
 import xarray as xr
 
 from workbench.cost.cost import Bound
-from workbench.errors import Note
 from workbench.graph.ranks import missing_peers
 from workbench.replay.timeline import Account
 from workbench.study.dataset import reasons
+from workbench.study.document import note_documents
 from workbench.study.documents import (
     AccountDocument,
     AccountsDocument,
@@ -75,11 +75,6 @@ __all__ = [
 ]
 
 
-def note_documents(notes: tuple[Note, ...] | list[Note]) -> list[NoteDocument]:
-    """Return notes as documents."""
-    return [NoteDocument(code=n.code, where=n.where, count=n.count, text=n.text, fix=n.fix) for n in notes]
-
-
 def inspect_document(trace: Trace, typed: Sequence[str] = ()) -> InspectDocument:
     """Return the facts of every file of a trace, by the path as typed; of several ranks also how they wait for each other."""
     names = {str(Path(path)): path for path in typed}
@@ -117,7 +112,7 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
         source=scenario.source.name if scenario.source else None,
         vendor=scenario.vendor is not None,
         host_factor=scenario.host_factor,
-        anchored=scenario.anchored,
+        anchored=bool(scenario.anchored),
         scale=list(scenario.scale),
         digest=prediction.digest,
         steps=steps,

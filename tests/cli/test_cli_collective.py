@@ -1,0 +1,107 @@
+"""``workbench collective``: cases from public bug reports through the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+
+def described(shared: Path, case: str, tmp_path: Path) -> tuple[Path, dict[str, object]]:
+    """The cluster of a case without its question, and the question."""
+    document = yaml.safe_load((shared / "cases" / "field" / case).read_text())
+    question = document.pop("question")
+    path = tmp_path / case
+    path.write_text(yaml.safe_dump(document))
+    return path, question
+
+
+@pytest.mark.parametrize(("case", "seconds"), [("23_ring_8.yaml", 3.514e-3), ("23_ring_64.yaml", 4.0635e-3)])
+def test_case_23_size_and_algorithm_enter(run, shared, tmp_path, case, seconds) -> None:
+    path, question = described(shared, case, tmp_path)
+    size = question["bytes"]
+    asked = ("collective", "--cluster", path, "--collective", "all_reduce", "--sizes", f"{size}:{size}:1", "--json", "--algorithm")
+    rows = {name: json.loads(run(*asked, name).stdout)["rows"][0] for name in question["algorithms"]}
+    assert rows["ring"]["seconds"] == pytest.approx(seconds, rel=1e-9)
+    assert rows["direct"]["seconds"] > rows["ring"]["seconds"]  # on a physical ring it pays for its hops
+    assert all(load <= 1 for row in rows.values() for load in row["link_load"].values())
+    switched = run(*asked, "direct", "--set", "tiers.ring.topology=switch")
+    expected = {"23_ring_8.yaml": 3.502e-3, "23_ring_64.yaml": 3.9395e-3}[case]
+    assert json.loads(switched.stdout)["rows"][0]["seconds"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_case_26_no_size_is_negative_or_falls(run, shared, tmp_path) -> None:
+    out = tmp_path / "rows.csv"
+    done = run("collective", shared / "cases" / "field" / "26_message_sizes.csv", "--cluster", "dgx-h100", "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    seconds = [row["seconds"] for row in document["rows"]]
+    assert len(seconds) == 11
+    assert 0 < seconds[0] <= seconds[1]
+    assert seconds == sorted(seconds)
+    assert [note["code"] for note in document["notes"]].count("group-smaller-than-cluster") == 1
+    with out.open() as rows:
+        assert [float(row["seconds"]) for row in csv.DictReader(rows)] == seconds
+
+
+def test_the_size_from_which_another_algorithm_is_faster(run) -> None:
+    done = run("collective", "--cluster", "pyramid-1024", "--collective", "AllReduce", "--cards", "8,128", "--json")
+    document = json.loads(done.stdout)
+    assert len(document["rows"]) == 62
+    for first, then in zip(document["ranges"], document["ranges"][1:], strict=False):
+        if first["cards"] == then["cards"]:
+            assert first["to_bytes"] == then["from_bytes"]
+    text = run("collective", "--cluster", "pyramid-1024", "--collective", "all_reduce", "--cards", "128", "--top", "3").stdout
+    assert "fastest by size" in text
+    assert "messages (3 of 31)" in text
+
+
+def test_measured_times_are_compared(run, tmp_path) -> None:
+    table = tmp_path / "measured.csv"
+    table.write_text("op,num_ranks,bytes,time_us\nall_reduce,8,1 MiB,40\nall_gather,8,1048576,\n")
+    done = run("collective", table, "--cluster", "dgx-h100", "--json")
+    first, second = json.loads(done.stdout)["rows"]
+    assert first["error"] == pytest.approx(first["seconds"] / 40e-6 - 1)
+    assert (second["measured_s"], second["error"]) == (None, None)
+    assert "median error" in run("collective", table, "--cluster", "dgx-h100").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--cluster", "dgx-h100"], 2, "give a file of messages, or --collective"),
+        (["--cluster", "dgx-h10", "--collective", "all_reduce"], 1, "nearest: dgx-h100"),
+        (["--cluster", "dgx-h100", "--collective", "all_reduc"], 1, "did you mean 'all_reduce'"),
+        (["--cluster", "dgx-h100", "--collective", "all_reduce", "--cards", "4096"], 1, "do not fit its 1024 cards"),
+        (["--cluster", "dgx-h100", "--collective", "all_reduce", "--cards", "0"], 1, "is no count"),
+        (["--cluster", "dgx-h100", "--collective", "all_reduce", "--sizes", "8"], 1, "FROM:TO:COUNT"),
+        (["--cluster", "dgx-h100", "--collective", "all_reduce", "--algorithm", "quantum"], 1, "no way to do all_reduce"),
+        (["nowhere.csv", "--cluster", "dgx-h100"], 2, "nowhere.csv"),
+    ],
+)
+def test_what_makes_no_question_is_refused(run, arguments, code, said) -> None:
+    done = run("collective", *arguments)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("op,bytes\nall_reduce,8\n", "no column 'cards'"),
+        ("op,cards,bytes\nall_reduce,8,-1\n", "column 'bytes'"),
+        ("op,cards,bytes\nall_reduce,x,1\n", "'x' is no count"),
+        ("op,cards,bytes\ngemm,8,1\n", "is no collective"),
+    ],
+)
+def test_a_bad_table_is_refused_by_cell(run, tmp_path, text, said) -> None:
+    table = tmp_path / "sizes.csv"
+    table.write_text(text)
+    done = run("collective", table, "--cluster", "dgx-h100")
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "sizes.csv" in done.stderr

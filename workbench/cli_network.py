@@ -1,0 +1,55 @@
+"""Command on the network of a cluster: ``collective``."""
+
+from __future__ import annotations
+
+import click
+
+from workbench.cli_output import pairs, show, writable
+
+
+@click.command()
+@click.argument("file", metavar="[SIZES.csv]", required=False)
+@click.option("--cluster", "cluster_name", required=True, metavar="NAME_OR_FILE", help="A catalogue name or a YAML description.")
+@click.option("--collective", "name", help="Without a file: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send_recv.")
+@click.option("--cards", metavar="N,N,...", help="Without a file: sizes of the group; default: the whole cluster.")
+@click.option("--sizes", default="8 B:8 GB:31", show_default=True, metavar="FROM:TO:COUNT", help="Without a file: sizes, evenly in log.")
+@click.option("--algorithm", default="", help="Keep to one: ring, rings, tree, halving-doubling, direct, in-network, hierarchical.")
+@click.option("--protocol", default="", help="Keep to one of the library's.")
+@click.option(
+    "--placement",
+    type=click.Choice(["ordered", "scattered"]),
+    default="ordered",
+    show_default=True,
+    help="scattered: a ring hops to another node with every message.",
+)
+@click.option("--alone", is_flag=True, help="No other group of the cluster communicates at the same time.")
+@click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: tiers.node.latency="1 us".')
+@click.option("--out", metavar="CSV", help="Write one row a message.")
+@click.option("--top", type=click.IntRange(0), default=40, show_default=True, help="Rows of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (schema: workbench schema collective).")
+def collective(
+    file: str | None, cluster_name: str, name: str | None, cards: str | None, sizes: str, algorithm: str, protocol: str, placement: str,
+    alone: bool, settings: tuple[str, ...], out: str | None, top: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Time collectives on a cluster: SIZES.csv has the columns collective, cards, bytes (and stride, time_us where measured)."""
+    from workbench.hardware.cluster_text import load_cluster
+    from workbench.study.collective import Placed, collectives, write_collectives
+    from workbench.study.collective_messages import asked_messages, read_messages
+    from workbench.study.document import to_json
+    from workbench.study.terminal_collective import collective_text
+
+    if (file is None) == (name is None):
+        raise click.UsageError("give a file of messages, or --collective NAME with --cards and --sizes")
+    if out:
+        writable(out, "--out")
+    cluster = load_cluster(cluster_name).with_(pairs(settings, "--set"))
+    messages = read_messages(file) if file else asked_messages(cluster, name or "", cards, sizes)
+    document = collectives(cluster, messages, Placed(algorithm, protocol, placement == "scattered", alone))
+    if out:
+        write_collectives(document, out)
+    if as_json:
+        click.echo(to_json(document))
+        return
+    show(collective_text(document, top))
+    if out:
+        click.echo(f"written to {out}")

@@ -1,0 +1,157 @@
+"""Cluster descriptions and libraries of collectives as YAML text: strict reading with file and line; the catalogue."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import replace
+from functools import cache
+
+import yaml
+
+from workbench.data import data_path, is_file, read_small
+from workbench.errors import InvalidSpec, Note, UnreadableInput
+from workbench.hardware import cluster_schema as schema
+from workbench.hardware.check import unknown_key
+from workbench.hardware.cluster import ClusterSpec, Library, ProtocolSpec, Tier, check_tiers
+from workbench.hardware.yaml_reader import Reader, mapping_of
+
+_FIX = "start with name:, npu:, tiers:"
+
+
+def clusters() -> tuple[str, ...]:
+    """Return the sorted names of the clusters that come with the workbench."""
+    return tuple(sorted(path.stem for path in data_path("cluster").glob("*.yaml")))
+
+
+def libraries() -> tuple[str, ...]:
+    """Return the sorted names of the libraries of collectives that come with the workbench."""
+    return tuple(sorted(path.stem for path in data_path("cluster", "libraries").glob("*.yaml")))
+
+
+def load_cluster(name_or_path: str | os.PathLike[str]) -> ClusterSpec:
+    """Load a cluster.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        A catalogue name (see `clusters`; case does not matter) or the path of a YAML description.
+
+    Returns
+    -------
+    ClusterSpec
+
+    Raises
+    ------
+    InvalidSpec
+        Unknown name (the nearest are listed) or a description that does not hold.
+    UnreadableInput
+        A path that cannot be read.
+    """
+    text = str(name_or_path)
+    if text.lower() in clusters():
+        return _catalogued(text.lower())
+    if text.endswith((".yaml", ".yml")) or "/" in text or os.sep in text or is_file(text):
+        fix = "give the path of a YAML description"
+        try:
+            content = read_small(text, fix).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UnreadableInput(text, f"cannot be read: {error}", fix) from None
+        return read_cluster(content, text)
+    begun = [name for name in clusters() if text and name.startswith(text.lower())]
+    near = begun or difflib.get_close_matches(text.lower(), clusters(), 3, 0.3)
+    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(clusters())}"
+    raise InvalidSpec(repr(text[:100]), "no cluster of this name", f"{hint}; or give the path of a YAML description")
+
+
+def load_library(name: str, where: str = "library") -> Library:
+    """Load a library of collectives by its catalogue name; ``where`` is the place named where there is none."""
+    if name not in libraries():
+        raise unknown_key(name, libraries(), where, "is no library of collectives")
+    return _library(name)
+
+
+@cache
+def _catalogued(name: str) -> ClusterSpec:
+    return read_cluster(data_path("cluster", f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
+
+
+@cache
+def _library(name: str) -> Library:
+    file = f"{name}.yaml"
+    text = data_path("cluster", "libraries", file).read_text(encoding="utf-8")
+    return _LibraryReader(file).library(mapping_of(text, file, "a library of collectives", "start with name:, protocols:"))
+
+
+def read_cluster(text: str, file: str) -> ClusterSpec:
+    """Read one cluster description.
+
+    Parameters
+    ----------
+    text : str
+        YAML: ``name``, ``tiers`` (a list, innermost first) and what `cluster_schema.TOP` names.
+    file : str
+        Its name, for messages.
+
+    Returns
+    -------
+    ClusterSpec
+        With a note where sources are missing.
+
+    Raises
+    ------
+    InvalidSpec
+        Not YAML, unknown or missing key, bare number for a quantity, or values that contradict each other.
+    """
+    return _ClusterReader(file).cluster(mapping_of(text, file, "a cluster description", _FIX))
+
+
+class _ClusterReader(Reader):
+    what = "a cluster description"
+
+    def cluster(self, root: yaml.MappingNode) -> ClusterSpec:
+        items = self.items(root, "")
+        tiers_node = items.pop("tiers", None)
+        top = self.section(items, schema.TOP, "")
+        if not isinstance(tiers_node, yaml.SequenceNode) or not tiers_node.value:
+            raise InvalidSpec(self.where("tiers"), "no list of tiers", "add tiers: with one entry a tier, innermost first")
+        tiers = tuple(self.tier(node, index) for index, node in enumerate(tiers_node.value))
+        check_tiers(tiers, lambda name: self.where(f"tiers.{name}"))
+        npus, library = top.pop("npus"), top.pop("library")
+        spec = ClusterSpec(**top, tiers=tiers, library=load_library(library, self.where("library")))
+        if npus is not None and npus != spec.cards:
+            sizes = " x ".join(str(tier.size) for tier in tiers)
+            raise InvalidSpec(
+                self.where("npus"),
+                f"npus says {npus}, the tiers hold {sizes} = {spec.cards} cards",
+                "mend one of them; switches do not count",
+            )
+        if spec.sources:
+            return spec
+        note = Note("no-sources", self.file, 1, f"{spec.name} says nothing of where its numbers come from", "add sources:")
+        return replace(spec, notes=(note,))
+
+    def tier(self, node: yaml.Node, index: int) -> Tier:
+        if not isinstance(node, yaml.MappingNode):
+            raise InvalidSpec(f"{self.file}:{node.start_mark.line + 1}", "a tier is not a mapping", "write - name: node, size: 8, ...")
+        names = [value.value for key, value in node.value if key.value == "name" and isinstance(value, yaml.ScalarNode)]
+        path = f"tiers.{names[0] if names else index}"
+        self.lines[path] = node.start_mark.line + 1
+        return Tier(**self.section(self.items(node, path), schema.TIER, path))
+
+
+class _LibraryReader(Reader):
+    what = "a library of collectives"
+
+    def library(self, root: yaml.MappingNode) -> Library:
+        items = self.items(root, "")
+        protocols = self.items(items.pop("protocols"), "protocols")
+        top = self.section(items, schema.LIBRARY, "")
+        for name in top["algorithms"]:
+            if name not in schema.ALGORITHMS:
+                raise unknown_key(name, schema.ALGORITHMS, self.where("algorithms"), "is no algorithm")
+        made = []
+        for name, node in protocols.items():
+            path = f"protocols.{name}"
+            made.append(ProtocolSpec(name=name, **self.section(self.items(node, path), schema.PROTOCOL, path)))
+        return Library(**top, protocols=tuple(made))

@@ -1,0 +1,58 @@
+"""Collectives of a cluster as text for a terminal 100 columns wide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from workbench import units
+from workbench.study.documents_collective import CollectiveDocument, CollectivesDocument
+from workbench.study.terminal import notes_text, percent, seconds, table_of
+
+
+def collective_text(document: CollectivesDocument, most: int = 40) -> Iterator[RenderableType]:
+    """Yield for a person which algorithm serves which sizes, then the messages."""
+    yield Text(f"{document.cluster}: {document.cards} cards, library {document.library}; {len(document.rows)} messages")
+    errors = sorted(abs(row.error) for row in document.rows if row.error is not None)
+    if errors:
+        middle, mean = errors[len(errors) // 2], sum(errors) / len(errors)
+        yield Text(f"against the measured times: median error {percent(middle)}, mean {percent(mean)} of {len(errors)} messages")
+    yield _ranges(document)
+    yield _rows(document.rows[:most], len(document.rows))
+    yield from notes_text(document.notes)
+
+
+def size(bytes: float) -> str:
+    """Return a size in the prefix that reads best: binary where it comes out whole, else decimal."""
+    whole = next((scale for scale in (2.0**30, 2.0**20, 2.0**10) if bytes >= scale and bytes % scale == 0 and bytes < 1024 * scale), None)
+    if whole or bytes < 1000:
+        return units.format(bytes, "B", 4)
+    power = min(int(math.log10(bytes)) // 3, 4)
+    return f"{bytes / 10.0 ** (3 * power):.3g} {['', 'k', 'M', 'G', 'T'][power]}B"
+
+
+def _ranges(document: CollectivesDocument) -> Table:
+    table = table_of("fastest by size", "collective", "cards", "from", "algorithm, protocol", wide="algorithm, protocol")
+    for found in document.ranges:
+        table.add_row(found.collective, str(found.cards), size(found.from_bytes), f"{found.algorithm}, {found.protocol}")
+    return table
+
+
+def _rows(rows: list[CollectiveDocument], total: int) -> Table:
+    title = f"messages ({len(rows)} of {total})"
+    measured = any(row.measured_s is not None for row in rows)
+    columns = ("collective", "cards", "size", "time", *(("measured",) if measured else ()), "bus bandwidth", "busiest link", "by")
+    table = table_of(title, *columns, wide="by")
+    for row in rows:
+        error = "" if row.error is None else f" ({100 * row.error:+.0f} %)"
+        table.add_row(
+            row.collective, str(row.cards), size(row.bytes), seconds(row.seconds),
+            *((f"{seconds(row.measured_s)}{error}",) if measured else ()),
+            units.format(row.bus_bandwidth, "B/s", 3), f"{row.busiest} {percent(row.link_load[row.busiest])}",
+            f"{row.algorithm}, {row.protocol}",
+        )  # fmt: skip
+    return table
