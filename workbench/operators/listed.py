@@ -81,7 +81,6 @@ def work(row: Listed) -> Work:
     if kind in COLLECTIVES:
         return traffic(kind.name, *row.dims)
     found = _WORK[kind](row, size)
-    found = _WORK[kind](row, size)
     return found if row.moved is None else found.moving(*row.moved)
 
 
