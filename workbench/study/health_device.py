@@ -9,7 +9,7 @@ import numpy as np
 from workbench.hardware.npu import NpuSpec
 from workbench.operators.kinds import shorten
 from workbench.operators.table import COLLECTIVES, Dtype, Kind
-from workbench.study.documents_health import FindingDocument
+from workbench.study.documents_health import Certainty, FindingDocument
 from workbench.study.findings import finding, names_of
 from workbench.study.seen import Seen
 from workbench.trace.clean import faults
@@ -36,16 +36,17 @@ def impossible_times(seen: Seen) -> list[FindingDocument]:
     kind = table.kind[row]
     known = ~np.isin(kind, (*COLLECTIVES, Kind.UNKNOWN)) & table.has_shapes[row] & (unit_s > 0)
     time = unit_s * TOLERANCE + slack
-    computing = table.flops[row] / _peaks(seen, card)[row]
+    computing = table.flops[row] / peaks(seen, card)[row]
     moved = (table.bytes_read + table.bytes_written)[row]
     crossing = kind == Kind.COPY
     crossing[crossing] = table.dim("direction")[row[crossing]] > 0  # to and from the host: not through this memory twice
-    bandwidth, shared = _memory(card)
+    bandwidth, shared = outer_bandwidth(card), _shared_size(card)
     fast = known & (computing > time)
     folded = fast & np.isin(kind, CONVOLUTIONS) & (computing <= TRANSFORMED * time)
     below = known & ~fast & ~crossing & (moved / bandwidth > time)
     unread = below & ((moved - shared) / bandwidth > time)
     out = []
+    sure: Certainty
     for which, code, what, fix, sure in (
         (fast & ~folded, "faster-than-compute-roof", f"recorded faster than {card.name} multiplies at its peak",
          "compare the recorded shapes and dtype with what ran: sparsity, another dtype, or a wrong clock", "likely"),
@@ -75,21 +76,25 @@ def _units(seen: Seen) -> tuple[np.ndarray, np.ndarray]:
     return np.bincount(unit, weights=graph.measured_s[nodes], minlength=len(number)), row
 
 
-def _peaks(seen: Seen, card: NpuSpec) -> np.ndarray:
-    """Most operations a second at the dtype of each row; infinite where the dtype is not known or the card has no unit for it."""
+def peaks(seen: Seen, card: NpuSpec) -> np.ndarray:
+    """Return the most operations a second at the dtype of each row; infinite where dtype or unit are not known."""
     codes, back = np.unique(seen.table.dtype, return_inverse=True)
     peaks = [card.peak_flops(Dtype(code).name.lower()) if code else 0.0 for code in codes]
     return np.array([peak if peak > 0 else np.inf for peak in peaks])[back]
 
 
-def _memory(card: NpuSpec) -> tuple[float, float]:
-    """Bandwidth of the outermost memory both ways together [B/s], and the size of the shared level [B] (0: none)."""
-    *inner, outer = card.memory
-    shared = next((name for name in reversed(inner) if card.memory[name].scope == "chip"), None)
+def outer_bandwidth(card: NpuSpec) -> float:
+    """Return the bandwidth of the outermost memory, both ways together where they are apart [B/s]; infinite where it is not stated."""
+    outer = list(card.memory)[-1]
     one = card.bandwidth(outer)
     both = card.bandwidth(outer, True) if card.memory[outer].write_bandwidth is not None else 0.0
-    size = card.memory[shared].size * card.memory[shared].replicas if shared else 0.0
-    return (one + both if isfinite(one) and one > 0 else np.inf), size
+    return one + both if isfinite(one) and one > 0 else np.inf
+
+
+def _shared_size(card: NpuSpec) -> float:
+    """Size of the level all cores share [B] (0: none)."""
+    level = next((one for one in list(card.memory.values())[-2::-1] if one.scope == "chip"), None)
+    return level.size * level.replicas if level is not None else 0.0
 
 
 def resolution_s(seen: Seen) -> float:

@@ -24,28 +24,46 @@ SKEW_S = 1e-6
 """Device work that starts earlier than this before its own launch says that the two clocks differ [s]."""
 
 
-def odd_steps(seen: Seen) -> list[FindingDocument]:
-    """Find warm-up steps, outliers and drift among the complete steps of each rank."""
-    graph, out = seen.graph, []
+def step_kinds(seen: Seen) -> list[str]:
+    """Return what each step is: ``typical``, ``warm-up`` (first and slow), ``outlier`` or ``incomplete``.
+
+    Of fewer than three complete steps of a rank none can be told from the rest: all are typical.
+    """
+    graph = seen.graph
+    kinds = np.where(graph.step_complete, "typical", "incomplete").astype(object)
     for rank in np.unique(seen.window_rank):
-        mine = np.flatnonzero((seen.window_rank == rank) & graph.step_complete)
-        mine = mine[np.argsort(seen.windows[0][mine], kind="stable")]
+        mine = _of_rank(seen, int(rank))
         step = graph.measured_step_s[mine]
         if len(mine) < 3:
             continue
         typical = float(np.median(step))
-        far = np.abs(step - typical) > FAR * typical
-        warm = int(np.argmin(step > (1 + FAR) * typical))  # leading slow steps
+        kinds[mine[np.abs(step - typical) > FAR * typical]] = "outlier"
+        kinds[mine[: int(np.argmin(step > (1 + FAR) * typical))]] = "warm-up"
+    return [str(kind) for kind in kinds]
+
+
+def _of_rank(seen: Seen, rank: int) -> np.ndarray:
+    """Complete steps of a rank, in time order."""
+    mine = np.flatnonzero((seen.window_rank == rank) & seen.graph.step_complete)
+    return mine[np.argsort(seen.windows[0][mine], kind="stable")]
+
+
+def odd_steps(seen: Seen) -> list[FindingDocument]:
+    """Find warm-up steps, outliers and drift among the complete steps of each rank."""
+    out, kinds = [], np.array(step_kinds(seen), dtype=object)
+    for rank in np.unique(seen.window_rank):
+        mine = _of_rank(seen, int(rank))
+        if len(mine) < 3:
+            continue
+        typical = float(np.median(seen.graph.measured_step_s[mine]))
         of = f" of rank {rank}" if len(np.unique(seen.window_rank)) > 1 else ""
-        if warm:
-            out.append(
-                _steps(seen, "warm-up-step", mine[:warm], typical, f"the first steps{of} are slower than the rest", "leave them out")
-            )
-        rest = far.copy()
-        rest[:warm] = False
-        if rest.any():
-            out.append(_steps(seen, "outlier-step", mine[rest], typical, f"steps{of} far from the median", "see what differs in them"))
-        out += _drift(seen, mine[warm:], of)
+        for kind, text, fix in (
+            ("warm-up", f"the first steps{of} are slower than the rest", "leave them out"),
+            ("outlier", f"steps{of} far from the median", "see what differs in them"),
+        ):
+            if (hit := mine[kinds[mine] == kind]).size:
+                out.append(_steps(seen, f"{kind}-step", hit, typical, text, fix))
+        out += _drift(seen, mine[kinds[mine] != "warm-up"], of)
     return out
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from workbench.cost.cost import Bound
-from workbench.graph.ranks import missing_peers
 from workbench.replay.timeline import Account
 from workbench.study.dataset import reasons
 from workbench.study.document import note_documents
@@ -38,14 +36,11 @@ from workbench.study.documents import (
     to_json,
 )
 from workbench.study.energy import StepEnergy
+from workbench.study.inspect import inspect as inspect_document
 from workbench.study.prediction import Prediction
-from workbench.study.ranks import ranks_document
 from workbench.study.shares import Coverage, bound_shares, coverage, row_totals
 from workbench.study.steps import kept_steps
 from workbench.study.vendor_coverage import predicted_coverage
-from workbench.trace.comm import comm
-from workbench.trace.facts import facts
-from workbench.trace.trace import Trace
 
 __all__ = [
     "AccountDocument",
@@ -73,14 +68,6 @@ __all__ = [
     "sweep_document",
     "to_json",
 ]
-
-
-def inspect_document(trace: Trace, typed: Sequence[str] = ()) -> InspectDocument:
-    """Return the facts of every file of a trace, by the path as typed; of several ranks also how they wait for each other."""
-    names = {str(Path(path)): path for path in typed}
-    found = {names.get(path, path): Facts.model_validate(values) for path, values in facts(trace).items()}
-    ranks, notes = ranks_document(trace) if len(trace.ranks) > 1 else (None, missing_peers(trace, comm(trace)))
-    return InspectDocument(traces=found, ranks=ranks, notes=note_documents([*trace.notes, *notes]))
 
 
 def predict_document(predictions: Mapping[str, Prediction]) -> PredictDocument:

@@ -10,6 +10,7 @@ import numpy as np
 
 from workbench.graph.callers import event_ranks, launch_calls
 from workbench.graph.graph import DEVICE_KINDS, Graph
+from workbench.graph.stages import Stages
 from workbench.hardware.npu import NpuSpec, detect
 from workbench.operators.table import OpTable
 from workbench.study.workload import Workload
@@ -59,6 +60,11 @@ class Seen:
     def calls(self) -> np.ndarray:
         """Event of the call that launched each device event, int32 [E] (-1: none)."""
         return launch_calls(self.trace)
+
+    @property
+    def stages(self) -> Stages:
+        """Phase, microbatch and layer of each event."""
+        return self.workload.stages
 
     @cached_property
     def host_calls(self) -> np.ndarray:

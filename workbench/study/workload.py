@@ -7,6 +7,7 @@ from functools import cached_property
 
 from workbench.graph.build import build_graph
 from workbench.graph.graph import Graph
+from workbench.graph.stages import Stages, stages
 from workbench.operators.table import OpTable
 from workbench.replay.account import account
 from workbench.replay.replay import replay
@@ -43,6 +44,11 @@ class Workload:
     def measured_account(self) -> Account:
         """Account of the identity replay."""
         return account(self.graph, self.measured_timeline)
+
+    @cached_property
+    def stages(self) -> Stages:
+        """Phase, microbatch and layer of every event."""
+        return stages(self.trace)
 
     @property
     def digest(self) -> str:
