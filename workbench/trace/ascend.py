@@ -242,7 +242,7 @@ def _add(part: Part, cells: Mapping[int, Mapping[str, object]]) -> None:
     columns: dict[str, dict[int, tuple[int, bool]]] = defaultdict(dict)
     for row, values in sorted(cells.items()):
         for key, value in values.items():
-            if isinstance(value, int):
+            if isinstance(value, int) and not isinstance(value, bool) and -(2**62) < value < 2**62:
                 columns[key][row] = (value, False)
                 continue
             text = str(value)

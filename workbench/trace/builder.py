@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,11 +12,13 @@ from workbench.trace.scanner import Damage, Records
 
 COUNTERS = ("no_dur", "no_time", "overflow", "empty", "not_object", "no_ph", "comma", "missing")
 MOST = 2**62
+Columns = Mapping[str, tuple[np.ndarray, np.ndarray | bool, np.ndarray]]
+"""Arguments in columns: (value, is text, has it)."""
 
 
 @dataclass
 class Builder:
-    """Events added one by one; `records` joins them to columns.
+    """Events added one by one or in columns; `records` joins them.
 
     Attributes
     ----------
@@ -30,9 +32,13 @@ class Builder:
     _events: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     _args: list[tuple[int, int, int, bool]] = field(default_factory=list)
     _metas: list[tuple[int, int, int, int]] = field(default_factory=list)
+    _columns: list[tuple[np.ndarray, ...]] = field(default_factory=list)
+    _cells: list[tuple[np.ndarray, ...]] = field(default_factory=list)
+    _at: list[int] = field(default_factory=list)
+    _count: int = 0
 
     def __len__(self) -> int:
-        return len(self._events)
+        return self._count
 
     def string(self, text: str) -> int:
         """Return the number of a text."""
@@ -58,7 +64,8 @@ class Builder:
         args : mapping
             Whole numbers stay numbers, anything else becomes its text; None and "" are left out.
         """
-        event = len(self._events)
+        event, self._count = self._count, self._count + 1
+        self._at.append(event)
         self._events.append((start, dur, self.string(name), self.string(category), self.string(where[0]), self.string(where[1])))
         for key, value in args.items():
             if value is None or value == "":
@@ -67,10 +74,46 @@ class Builder:
             plain = isinstance(value, int) and not isinstance(value, bool) and -MOST < value < MOST
             self._args.append((event, at, value if plain else self.string(str(value)), not plain))  # type: ignore[arg-type]
 
+    def strings(self, texts: Iterable[str]) -> np.ndarray:
+        """Return the numbers of texts, int64."""
+        return np.array([self.string(text) for text in texts], np.int64)
+
+    def add_columns(
+        self, pid: np.ndarray, tid: np.ndarray, name: np.ndarray, category: str, start: np.ndarray, dur: np.ndarray, args: Columns
+    ) -> None:
+        """Add many events of one category.
+
+        Parameters
+        ----------
+        pid, tid, name : int64 [N]
+            Numbers of texts (`strings`).
+        category : str
+        start, dur : int64 [N]
+            [ns]
+        args : mapping of key to (value, is text, has it)
+            int64 [N], bool [N] or bool, bool [N].
+        """
+        first, same = self._count, np.ones(len(start), np.int64)
+        self._count += len(start)
+        self._columns.append((first + np.arange(len(start)), start, dur, name, self.string(category) * same, pid, tid))
+        for key, (value, is_text, has) in args.items():
+            if has.any():
+                number = self._keys.setdefault(self.string(key), len(self._keys))
+                rows = np.flatnonzero(has)
+                texts = np.broadcast_to(np.asarray(is_text, bool), has.shape)
+                self._cells.append((rows + first, number * same[rows], value[rows], texts[rows]))
+
     def records(self, layout: str, digest: str, size: int, damage: list[Damage] | None = None, **counters: int) -> Records:
         """Return what was added, as the scanner would."""
-        columns = kj.Columns(*_table(self._events, (np.int64, np.int64, np.int32, np.int32, np.int32, np.int32)))
-        arguments = kj.Arguments(*_table(self._args, (np.int32, np.int32, np.int64, np.bool_)))
+        singles = [(at, *event) for at, event in zip(self._at, self._events, strict=True)]
+        place, *rest = _joined(singles, self._columns, (np.int64, np.int64, np.int64, np.int32, np.int32, np.int32, np.int32))
+        order = np.argsort(place, kind="stable")
+        columns = kj.Columns(*(column[order] for column in rest) if self._columns else rest)
+        cells = _joined(self._args, self._cells, (np.int32, np.int32, np.int64, np.bool_))
+        if self._cells:
+            order = np.argsort(cells[0], kind="stable")
+            cells = [column[order] for column in cells]
+        arguments = kj.Arguments(*cells)
         flows = kj.FlowRows(*(np.empty(0, kind) for kind in (np.int64, np.int64, np.int32, np.int32, np.int32, np.uint8)))
         metas = kj.MetaRows(*_table(self._metas, (np.int32,) * 4))
         keys = np.full(len(self._number), -1, np.int32)
@@ -80,6 +123,12 @@ class Builder:
         strings = list(self._number)
         phases = {"X": len(self)}
         return Records(columns, arguments, flows, metas, strings, keys, counts, phases, self.top, damage or [], layout, digest, size, True)
+
+
+def _joined(rows: Sequence[tuple[int, ...]], blocks: Sequence[tuple[np.ndarray, ...]], types: tuple[type, ...]) -> list[np.ndarray]:
+    """Return rows and the blocks behind them as columns."""
+    first = _table(rows, types)
+    return [np.concatenate((one, *(block[i] for block in blocks))).astype(one.dtype, copy=False) for i, one in enumerate(first)]
 
 
 def _table(rows: Sequence[tuple[int, ...]], types: tuple[type, ...]) -> list[np.ndarray]:

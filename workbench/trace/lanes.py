@@ -14,13 +14,13 @@ from workbench.trace.trace import DEVICE_WORK, ArgColumn, Category, Track
 
 # a process that is a device, a thread that is a stream; the group is the number
 DEVICE_PROCESS = (
-    re.compile(r"/device:(?:GPU|TPU|NPU|XPU|CUSTOM)[^:]*:(\d+)"),
-    re.compile(r"^(?:GPU|NPU|MTIA|XPU|HPU) ?(\d+)$"),
+    re.compile(r"/device:(?:GPU|TPU|NPU|XPU|CUSTOM)[^:]*:(\d{1,9})(?!\d)"),
+    re.compile(r"^(?:GPU|NPU|MTIA|XPU|HPU) ?(\d{1,9})$"),
     re.compile(r"^Ascend Hardware()"),
     re.compile(r"^NPU()$"),
     re.compile(r"^(?:Communication|HCCL)()$"),
 )
-STREAM_THREAD = re.compile(r"(?i)^stream\s*#?\s*(\d+)")
+STREAM_THREAD = re.compile(r"(?i)^stream\s*#?\s*(\d{1,9})(?!\d)")
 GROUP_THREAD = re.compile(r"^Group \S+ Communication$")
 """Lane of the messages of one communicator (Ascend); its planes show the parts of the same messages."""
 XLA_LANES = {"XLA Ops": 0, "Async XLA Ops": 1}

@@ -22,6 +22,8 @@ from workbench.trace.execution_trace import NODES, Execution, Nodes, is_executio
 from workbench.trace.files import NoTrace, Paths, asked, read_all
 from workbench.trace.kernel_table import KernelTable
 from workbench.trace.merge import merge
+from workbench.trace.nsight import read_nsight
+from workbench.trace.nsight_tables import MAGIC
 from workbench.trace.part import Part
 from workbench.trace.protobuf import BrokenMessage
 from workbench.trace.scanner import Records, Scanner
@@ -33,7 +35,7 @@ from workbench.trace.xplane import is_xplane, read_xplane
 
 RANK_IN_NAME = re.compile(r"(?i)(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)")
 
-GIVE = "give a profiler trace (Kineto or Chrome JSON, XLA xplane.pb, Ascend kernel table, Chakra .et)"
+GIVE = "give a profiler trace (Kineto or Chrome JSON, XLA xplane.pb, Ascend kernel table, Chakra .et, Nsight Systems SQLite)"
 
 
 def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | None = None, chunk: int = CHUNK) -> Trace:
@@ -94,6 +96,8 @@ def _read(path: Path, salvage: bool, chunk: int) -> Part | Execution | KernelTab
         return table
     source = Source(path)
     try:
+        if head.startswith(MAGIC):
+            return _database(source, salvage)
         if not kind_of(head) and is_chakra(np.frombuffer(head, np.uint8)):
             return _chakra(source, salvage)
         if not kind_of(head) and is_xplane(np.frombuffer(head, np.uint8)):
@@ -107,6 +111,13 @@ def _read(path: Path, salvage: bool, chunk: int) -> Part | Execution | KernelTab
     finally:
         source.close()
     return kineto.to_part(records, str(path))
+
+
+def _database(source: Source, salvage: bool) -> Part:
+    """Read an SQLite database, which must lie there as it is."""
+    if source.compressed:
+        raise UnreadableInput(str(source.path), "is a compressed SQLite database", "unpack it with `gunzip`")
+    return read_nsight(source.path, source.whole_digest(), salvage)
 
 
 def _chakra(source: Source, salvage: bool) -> Part:

@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.errors import UnreadableInput
 from workbench.trace import kernels_json as kj
-from workbench.trace.source import UTF8_BOM, Source, describe, kind_of, line_and_column
+from workbench.trace.source import UTF8_BOM, Source, kind_of, line_and_column, stranger
 from workbench.trace.tables import Tables, cut
 from workbench.trace.window import CHUNK, WHY, Broken, Window
 
@@ -82,8 +82,8 @@ class Scanner:
         head = bytes(w.buf[: w.end]) if w.end < 1 << 16 else bytes(w.buf[: 1 << 16])
         kind = kind_of(head)
         if not kind:
-            what = self.source.fault or f"is {describe(head)}"
-            raise UnreadableInput(str(self.source.path), f"{what}: no trace", "give a trace in JSON, plain or gzip")
+            what, fix = stranger(self.source.path, head)
+            raise UnreadableInput(str(self.source.path), f"{self.source.fault or f'is {what}'}: no trace", fix)
         w.start += len(UTF8_BOM) if head.startswith(UTF8_BOM) else 0
         w.peek()
         w.start += 1

@@ -28,6 +28,22 @@ KNOWN = (
     (b"<", "HTML or XML"),
 )
 
+# what to do with a file that is read in another form only: by its first bytes, by the end of its name
+BY_CONTENT = (
+    (b"PK\x03\x04", "unpack it and give the traces in it"),
+    (b"\x28\xb5\x2f\xfd", "unpack it with `zstd -d`"),
+    (b"BZh", "unpack it with `bunzip2`"),
+    (b"\xfd7zXZ", "unpack it with `unxz`"),
+    (b"\xff\xfe", "save it as UTF-8"),
+    (b"\xfe\xff", "save it as UTF-8"),
+)
+BY_NAME = (
+    ((".nsys-rep", ".qdrep", ".qdstrm"), "a report of Nsight Systems", "export it: nsys export --type sqlite FILE"),
+    ((".ncu-rep",), "a report of Nsight Compute", "export it with `ncu --import FILE --csv`, for `workbench counters`"),
+    ((".pftrace", ".perfetto-trace"), "a Perfetto trace", "convert it: traceconv json FILE FILE.json"),
+    ((".rpd", ".db"), "a database", "record with torch.profiler and give the file of export_chrome_trace"),
+)
+
 
 class Source:
     """A file as one stream of plain bytes: gzip (of any number of members) is undone, decided by content.
@@ -72,6 +88,18 @@ class Source:
         while count := self.readinto(view):
             out += view[:count]
         return out
+
+    @property
+    def compressed(self) -> bool:
+        """Whether the file is gzip."""
+        return self._inflate is not None
+
+    def whole_digest(self) -> str:
+        """Return the digest of all plain bytes, none of which are kept."""
+        view = memoryview(bytearray(INPUT_BYTES))
+        while self.readinto(view):
+            pass
+        return self.digest()
 
     def digest(self) -> str:
         """Return the SHA-256 of all bytes read so far, 32 hexadecimal digits."""
@@ -145,6 +173,17 @@ def describe(head: bytes) -> str:
     if b"\0" in head or any(c < 9 for c in head):
         return "binary data of no known kind"
     return "text, but no JSON"
+
+
+def stranger(path: Path, head: bytes) -> tuple[str, str]:
+    """Return what a file that is no trace seems to be, and what to do: by its content, else by its name."""
+    what = describe(head)
+    fix = next((fix for magic, fix in BY_CONTENT if head.startswith(magic)), "")
+    if not fix and "\0" in head.decode("latin-1"):
+        for ends, called, fix_of in BY_NAME:
+            if path.name.lower().endswith(ends):
+                return f"{called} ({what})", fix_of
+    return what, fix or "give a trace in JSON, plain or gzip"
 
 
 def line_and_column(path: Path, offset: int) -> tuple[int, int]:
