@@ -17,6 +17,7 @@ from workbench import __version__
 from workbench.cli_cache import cache
 from workbench.cli_compare import compare
 from workbench.cli_counters import counters
+from workbench.cli_inspect import inspect
 from workbench.cli_network import collective
 from workbench.cli_operators import calibrate, estimate
 from workbench.cli_output import WIDTH, show, writable
@@ -72,26 +73,6 @@ def _unexpected(fault: Exception) -> int:
 @click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")
 def cli(debug: bool) -> None:
     """From a real training trace to the predicted step on a card that does not exist."""
-
-
-@cli.command()
-@click.argument("traces", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON (schema: workbench schema inspect).")
-@click.option("--salvage", is_flag=True, help="Import what is whole of a damaged file, and say what is lost.")
-@click.option("--ranks", metavar="R,R,...", help="Rank of every file, where the files do not say.")
-def inspect(traces: tuple[str, ...], as_json: bool, salvage: bool, ranks: str | None) -> None:
-    """Count and sum what is in one job's traces, as recorded: files, directories or quoted patterns; and how its ranks wait."""
-    from workbench.study.asked import parse_ranks
-    from workbench.study.report import inspect_document, to_json
-    from workbench.study.terminal_inspect import facts_text
-    from workbench.trace.open import open_trace
-
-    trace = open_trace(list(traces), salvage=salvage, ranks=parse_ranks(ranks, traces))
-    document = inspect_document(trace, traces)
-    if as_json:
-        click.echo(to_json(document))
-    else:
-        show(facts_text(document))
 
 
 @cli.command()
@@ -228,6 +209,7 @@ def schema(name: str) -> None:
     click.echo(json.dumps(published(name), indent=2))
 
 
+cli.add_command(inspect)
 cli.add_command(estimate)
 cli.add_command(calibrate)
 cli.add_command(counters)

@@ -13,7 +13,7 @@ from workbench.study.predict import predict
 from workbench.study.report import inspect_document, prediction_document
 from workbench.study.sweep import sweep
 from workbench.study.terminal import percent, prediction_text, seconds, sweep_text
-from workbench.study.terminal_inspect import facts_text
+from workbench.study.terminal_inspect import inspect_text
 
 
 def shown(parts) -> str:
@@ -57,9 +57,12 @@ def test_names_with_brackets_are_shown_as_they_are(prediction):
 
 
 def test_facts_and_their_notes(workload):
-    text = shown(facts_text(inspect_document(workload.trace)))
+    text = shown(inspect_text(inspect_document(workload.trace), everything=True))
     assert "kernels" in text
     assert "device work by device/stream" in text
+    short = shown(inspect_text(inspect_document(workload.trace)))
+    assert "device work by device/stream" not in short
+    assert len(short.splitlines()) <= 60
 
 
 def test_a_line_of_cells_shows_the_gain_of_each_step_and_a_grid_the_fastest(scenario):

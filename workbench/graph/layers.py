@@ -61,9 +61,6 @@ def layers_of(trace: Trace, rank: np.ndarray, forward: np.ndarray, creators: np.
     return Layers(layer, names, by_module, families)
 
 
-Found = tuple[np.ndarray, tuple[str, ...], bool, tuple[tuple[str, int], ...]]
-
-
 def _by_modules(trace: Trace, rank: np.ndarray) -> Found | None:
     """Layers from frames of modules.
 

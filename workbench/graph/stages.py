@@ -16,7 +16,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from workbench.graph.callers import event_ranks, launch_calls
+from workbench.graph.callers import event_ranks, launch_calls, operators_by_id
 from workbench.graph.kernels_units import nearest
 from workbench.graph.layers import Layers, layers_of
 from workbench.graph.microbatches import microbatches_of
@@ -105,16 +105,28 @@ def stages(trace: Trace) -> Stages:
     _between(trace, phase, basis)
     layers = layers_of(trace, rank, phase == Phase.FORWARD, creators, call)
     layer = layers.layer.copy()
-    of_layer = np.where(layer >= 0, int(Basis.MODULE if layers.by_module else Basis.REPETITION), 0)
+    of_layer = np.where(layer >= 0, int(Basis.MODULE if layers.by_module else Basis.REPETITION), 0).astype(np.int8)
     microbatch = microbatches_of(trace, rank, phase == Phase.FORWARD, functions, sequence)
-    device = np.flatnonzero(call >= 0)
-    for column, none in ((phase, 0), (basis, 0), (layer, -1), (of_layer, 0), (microbatch, -1)):
-        unset = device[column[device] == none]
-        column[unset] = column[call[unset]]
-    columns = (phase, basis.astype(np.int8), microbatch, layer, of_layer.astype(np.int8))
+    columns = (phase, basis, microbatch, layer, of_layer)
+    _to_device(trace, call, columns)
     for column in columns:
         column.setflags(write=False)
     return Stages(*columns, layers)
+
+
+def _to_device(trace: Trace, call: np.ndarray, columns: tuple[np.ndarray, ...]) -> None:
+    """Give device work the stage of the call that launched it, else of the operator whose id it, or its call, carries."""
+    device = np.flatnonzero(trace.is_device_work)
+    by_id = operators_by_id(trace, device)
+    lost = np.flatnonzero((by_id < 0) & (call[device] >= 0))
+    by_id[lost] = operators_by_id(trace, call[device[lost]])
+    for source in (call[device], by_id):
+        known = source >= 0
+        rows, give = device[known], source[known]
+        for column in columns:
+            none = 0 if column.dtype == np.int8 else -1
+            unset = column[rows] == none
+            column[rows[unset]] = column[give[unset]]
 
 
 def _named(trace: Trace) -> tuple[np.ndarray, np.ndarray]:

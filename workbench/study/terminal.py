@@ -43,16 +43,16 @@ def prediction_text(path: str, document: PredictionDocument, most: int = 10) -> 
     """Yield the parts of a prediction for a person, headline first."""
     yield Text(path, style="bold")
     yield _headline(document)
-    cautions = [note for note in document.notes if note.code in CAUTIONS and not (document.anchored and note.code == "low-coverage")]
+    cautions = [note for note in document.notes if note.code in CAUTIONS]
     yield from (_note(note, "caution: ", "yellow") for note in cautions)
     yield _accounts(document)
     if document.energy.joules is not None:
         yield Text(_energy(document.energy))
     rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "no device work"
     yield Text(f"operator time rests on: {rests}")
-    if document.anchored and document.npu:
+    if "anchored" in document.evidence_share:
         yield Text("anchored: recorded times, scaled by the ratio of the two cards' models where the shapes are known")
-    elif document.coverage is not None:
+    if document.coverage is not None:
         yield Text(_coverage(document.coverage))
         if document.unpriced:
             yield _unpriced(document, most)
@@ -84,7 +84,7 @@ def _headline(document: PredictionDocument) -> Text:
         )
     card = f"on {document.npu}" if document.npu else "replayed as measured"
     source = f"recorded on {document.source}" if document.source else "recorded on an unknown card"
-    extras = [text for text, on in (("vendor times", document.vendor), ("anchored", document.anchored)) if on]
+    extras = [text for text, on in (("vendor times", document.vendor), ("model only", document.npu and not document.anchored)) if on]
     extras += [f"host factor {document.host_factor:g}"] if document.host_factor != 1 else []
     extras += [f"{pattern} takes {factor:g}x" for pattern, factor in document.scale]
     counted = sum(step.complete for step in document.steps)
@@ -92,7 +92,7 @@ def _headline(document: PredictionDocument) -> Text:
     return line
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     """Return a name of at most 72 letters: kernel names carry whole template lists (--json keeps them)."""
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
 
@@ -152,7 +152,7 @@ def _unpriced(document: PredictionDocument, most: int) -> Table:
     total = document.coverage.total_s if document.coverage else 0.0
     for row in document.unpriced[:most]:
         share = row.measured_s / total if total > 0 else None
-        table.add_row(Text(_short(row.name)), seconds(row.measured_s), percent(share), "yes" if row.has_shapes else "no")
+        table.add_row(Text(short(row.name)), seconds(row.measured_s), percent(share), "yes" if row.has_shapes else "no")
     rest = document.unpriced[most:]
     if rest:
         left = sum(row.measured_s for row in rest)
@@ -165,7 +165,7 @@ def _operators(document: PredictionDocument, most: int) -> Table:
     columns = ("", "operator", "count", "measured", "predicted", "share", "bound", "evidence")
     table = table_of(f"largest operators ({len(shown)} of {len(document.operators)}; totals over the recording)", *columns, wide="operator")
     for at, row in enumerate(shown, 1):
-        name = Text(f"{_short(row.name)} {row.dtype}" if row.dtype != "unknown" else _short(row.name))
+        name = Text(f"{short(row.name)} {row.dtype}" if row.dtype != "unknown" else short(row.name))
         shapes = row.signature.removeprefix(row.name).removeprefix(f"|{row.dtype}|").strip("| ")
         name.append(f"\n{shapes}" if shapes else "", style="dim")
         cells = [str(row.count), seconds(row.measured_total_s), seconds(row.predicted_total_s), percent(row.share)]
@@ -178,14 +178,14 @@ def _reasons(document: PredictionDocument, most: int) -> Table:
     table = table_of("why: times of one execution", "", "why", wide="why")
     table.show_header = False
     for at, row in enumerate(document.operators[:most], 1):
-        table.add_row(str(at), Text(f"{_short(row.name)}: {row.why}"))
+        table.add_row(str(at), Text(f"{short(row.name)}: {row.why}"))
     return table
 
 
 def _lags(document: PredictionDocument, most: int) -> Table:
     table = table_of("largest unexplained lags", "lag", "between and cause", "critical", wide="between and cause")
     for lag in document.lags[:most]:
-        text = Text(f"{_short(lag.before)} -> {_short(lag.after)}")
+        text = Text(f"{short(lag.before)} -> {short(lag.after)}")
         text.append(f"\n{lag.where}: {lag.cause}", style="dim")
         table.add_row(seconds(lag.seconds), text, "yes" if lag.critical else "")
     return table

@@ -1,4 +1,4 @@
-"""Facts of traces as text for a terminal 100 columns wide."""
+"""A recording as a person's summary in a terminal 100 columns wide: the answer first, the rest on demand."""
 
 from __future__ import annotations
 
@@ -8,76 +8,149 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from workbench import units
-from workbench.study.documents_ranks import LinkDocument, RanksDocument
-from workbench.study.report import InspectDocument
-from workbench.study.terminal import notes_text, percent, seconds, table_of
+from workbench.study.document import NoteDocument
+from workbench.study.documents_health import FindingDocument
+from workbench.study.documents_inspect import AccountDocument, InspectDocument, StepTimeDocument
+from workbench.study.inspect import PARTS
+from workbench.study.terminal import notes_text, percent, seconds, short, table_of
+from workbench.study.terminal_facts import file_facts, ranks_text
 
-MOST = 12
-"""Links shown, the slowest first."""
+WORTH = 1e-3
+"""Findings that cost a smaller share of the step are counted, not shown, unless they say that something is wrong [1]."""
+ALWAYS = ("faster-than", "aliased", "read-past", "unordered", "overflow", "negative", "clock", "stale", "uninitialised")
+"""Beginnings of the codes of findings that are shown whatever they cost."""
+MOST_STEPS = 6
+LINE, WIDE = 84, 100
 
 
-def facts_text(document: InspectDocument) -> Iterator[RenderableType]:
-    """Yield the facts of every trace, what the ranks have to do with each other, then the notes."""
-    for path, facts in document.traces.items():
-        yield Text(path, style="bold")
-        table = table_of("", "fact", "value", wide="value")
-        table.show_header = False
-        for name, value in facts.model_dump().items():
-            if name != "per_stream" and value is not None:
-                table.add_row(name, Text(_fact(name, value)))
-        table.columns[0].justify = "left"
-        yield table
-        if facts.per_stream:
-            yield _streams(facts.per_stream)
+def inspect_text(document: InspectDocument, most: int = 5, everything: bool = False) -> Iterator[RenderableType]:
+    """Yield the summary of a recording; with ``everything`` all rows, and the facts of every file.
+
+    Parameters
+    ----------
+    document : InspectDocument
+    most : int
+        Rows of a table.
+    everything : bool
+    """
+    paths = list(document.traces)
+    yield Text(", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else ""), style="bold")
+    yield Text(document.summary.headline, style="bold green")
+    yield Text(_where(document), style="dim")
+    if document.account is not None and document.account.step_s > 0:
+        yield _account(document.account)
+        if document.steps:
+            yield Text(_steps(document.steps))
+    if document.phases:
+        yield _phases(document)
+    rows = len(document.findings) if everything else most
+    yield from _findings(document.findings, rows, everything)
+    if document.operators:
+        yield _operators(document, len(document.operators) if everything else most, everything)
     if document.ranks is not None:
-        yield from _ranks(document.ranks)
-    yield from notes_text(document.notes)
+        yield from ranks_text(document.ranks, len(document.ranks.links) if everything else most)
+    if everything:
+        for path, facts in document.traces.items():
+            yield from file_facts(path, facts)
+    yield from _notes(document.notes, everything)
+    if not everything:
+        yield Text("--all: every row, what to do about it, and the counts and sums of every file; --json: for programs", style="dim")
 
 
-def _fact(name: str, value: object) -> str:
-    if name.endswith("_ns") and isinstance(value, int) and name != "base_time_ns":
-        return f"{value} ns ({seconds(value / 1e9)})"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_fact('', count)}" for key, count in value.items())
-    if name == "profiler_steps" and isinstance(value, list):
-        return ", ".join(f"{number}: {seconds(duration / 1e9)}" for number, duration in value) or "none"
-    return str(value)
+def _where(document: InspectDocument) -> str:
+    found = document.summary
+    devices = ", ".join(found.devices) or "device not named"
+    known = f" ({found.card})" if found.card else ""
+    world = f" of {found.world_size}" if found.world_size else ""
+    counted = list(document.traces.values())
+    kernels, copies = sum(f.kernels for f in counted), sum(f.memcpy + f.memset for f in counted)
+    work = f"{kernels} kernels, {copies} copies and sets" if kernels + copies else "no device work"
+    return f"{devices}{known}; {found.ranks} rank(s){world}; {sum(f.complete_events for f in counted)} events, {work}"
 
 
-def _streams(streams: dict[str, dict[str, int]]) -> Table:
-    table = table_of("device work by device/stream", "stream", "kernels", "copies", "sets", "time")
-    for name, row in streams.items():
-        counts = [str(row.get(key, 0)) for key in ("kernel", "memcpy", "memset")]
-        table.add_row(name, *counts, seconds(row.get("dur_ns", 0) / 1e9))
+def _account(account: AccountDocument) -> Table:
+    table = table_of("where the mean step goes", *(name.replace("_", " ") for name in PARTS), "step", "device busy")
+    parts = account.model_dump()
+    times = [parts[f"{name}_s"] for name in PARTS]
+    table.add_row(*(seconds(value) for value in times), seconds(account.step_s), seconds(account.device_busy_s))
+    table.add_row(*(percent(value / account.step_s) for value in (*times, account.step_s, account.device_busy_s)))
     return table
 
 
-def _ranks(document: RanksDocument) -> Iterator[RenderableType]:
-    """Yield the stragglers, the slowest links, and how the clocks were laid on one."""
-    columns = ("rank", "messages", "matched", "recorded", "waiting", "transfer", "others wait for it", "share", "clock", "give or take")
-    table = table_of("ranks: who waits for whom (most waited for first)", *columns)
-    for row in sorted(document.ranks, key=lambda r: (-r.caused_s, r.rank)):
-        counts = str(row.rank), str(row.messages), str(row.matched)
-        times = (seconds(value) for value in (row.recorded_s, row.waiting_s, row.transfer_s, row.caused_s))
-        clock = ("-", "-") if row.clock_uncertainty_s is None else (seconds(row.clock_offset_s), seconds(row.clock_uncertainty_s))
-        table.add_row(*counts, *times, percent(row.caused_share), *clock)
+def _steps(steps: list[StepTimeDocument]) -> str:
+    """Return the distribution of the steps in a line, odd ones by name."""
+    complete = sorted((step for step in steps if step.complete), key=lambda step: step.seconds)
+    if len(steps) == 1:
+        return "one step"
+    ranks = len({step.rank for step in steps}) > 1
+    odd = [step for step in steps if step.kind != "typical"]
+
+    def named(step: StepTimeDocument) -> str:
+        return f"step {step.number}" + (f" of rank {step.rank}" if ranks else "")
+
+    text = f"{len(steps)} steps"
+    if complete:
+        middle = complete[len(complete) // 2]
+        text += f": {seconds(complete[0].seconds)} ({named(complete[0])}) to {seconds(complete[-1].seconds)} ({named(complete[-1])})"
+        text += f", half at most {seconds(middle.seconds)}"
+    listed = ", ".join(f"{named(step)} {step.kind}, {seconds(step.seconds)}" for step in odd[:MOST_STEPS])
+    more = f" and {len(odd) - MOST_STEPS} more" if len(odd) > MOST_STEPS else ""
+    return text + (f"; {listed}{more}" if odd else "; none stands out")
+
+
+def _phases(document: InspectDocument) -> Table:
+    title = "phases of the mean step (times summed over streams)"
+    if document.summary.microbatches and document.summary.microbatches > 1:
+        title += f"; {document.summary.microbatches} microbatches"
+    table = table_of(title, "phase", "time", "share", "compute", "messages", "copies", "pieces", "proven")
+    for row in document.phases:
+        times = (seconds(value) if value > 0 else "-" for value in (row.compute_s, row.communication_s, row.copy_s))
+        proven = "-" if row.phase == "unknown" else percent(row.proven)
+        table.add_row(row.phase, seconds(row.seconds), percent(row.share), *times, f"{row.pieces:.4g}", proven)
+    for layer in document.layers[:3]:
+        name = f"  {layer.layers} x {layer.family}" if layer.basis == "module" else f"  {layer.layers} alike ({layer.family})"
+        table.add_row(name, seconds(layer.seconds), percent(layer.share), "", "", "", "", f"by {layer.basis}")
+    table.columns[0].justify = "left"
+    return table
+
+
+def _findings(findings: list[FindingDocument], most: int, everything: bool) -> Iterator[RenderableType]:
+    worth = [one for one in findings if everything or one.share >= WORTH or one.code.startswith(ALWAYS)]
+    if not worth:
+        yield Text("nothing suspicious" + (f" ({len(findings)} findings of no cost: --all)" if findings else ""))
+        return
+    title = f"what looks wrong or costs time ({min(most, len(worth))} of {len(findings)} findings)"
+    table = table_of(title, "of a step", "what", wide="what")
+    for one in worth[:most]:
+        text = Text(f"{one.code} ({one.certainty}): ", style="bold")
+        text.append(one.what, style="not bold")
+        text.append(f"\n{one.where if everything else _line(one.where)}", style="dim not bold")
+        if everything:
+            text.append(f"\n-> {one.fix}", style="not bold")
+        table.add_row(percent(one.share) if one.cost_s > 0 else "-", text)
     yield table
-    if document.links:
-        shown = document.links[:MOST]
-        names = ("link", "message", "count", "size", "transfer", "algorithm", "bus", "slowest")
-        table = table_of(f"links, the slowest first ({len(shown)} of {len(document.links)})", *names, wide="link")
-        for link in shown:
-            rates = (_rate(value) for value in (link.algorithm_bandwidth, link.bus_bandwidth))
-            size = units.format(link.bytes / link.messages, "B", 3)
-            table.add_row(link.name, link.kind, str(link.messages), size, seconds(link.transfer_s), *rates, _slowest(link))
-        yield table
 
 
-def _rate(value: float | None) -> str:
-    return "-" if value is None else units.format(value, "B/s", 3)
+def _line(text: str, most: int = LINE) -> str:
+    """Return text cut to a line of the table."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def _slowest(link: LinkDocument) -> str:
-    number = f"#{link.slowest_number} " if link.slowest_number >= 0 else ""
-    return f"{number}{_rate(link.slowest_bandwidth)}"
+def _notes(notes: list[NoteDocument], everything: bool) -> Iterator[RenderableType]:
+    """Yield the notes, each on one line unless everything is asked for."""
+    if everything or not notes:
+        yield from notes_text(notes)
+        return
+    yield Text("notes", style="bold")
+    for note in notes:
+        yield Text(_line(f"- {note.code} ({note.count}x): {note.text}", WIDE))
+
+
+def _operators(document: InspectDocument, most: int, everything: bool) -> Table:
+    shown = document.operators[:most]
+    columns = ("share", "a step", "count", "of roof", "stage", "operator")
+    table = table_of(f"largest operators ({len(shown)} of {len(document.operators)})", *columns, wide="operator")
+    for row in shown:
+        cells = (percent(row.share), seconds(row.seconds), f"{row.count:.4g}", percent(row.of_roof), row.stage)
+        table.add_row(*cells, Text(short(row.signature), no_wrap=not everything, overflow="ellipsis"))
+    return table
