@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from workbench.cli_output import pairs, show, writable
+from workbench.cli_output import finite, pairs, show, writable
 
 
 @click.command()
@@ -23,16 +23,23 @@ from workbench.cli_output import pairs, show, writable
     help="scattered: a ring hops to another node with every message.",
 )
 @click.option("--alone", is_flag=True, help="No other group of the cluster communicates at the same time.")
+@click.option(
+    "--compress", "ratio", type=click.FloatRange(min=1), callback=finite, help="Also compress all-reduces: bytes that become one."
+)
+@click.option("--codec", "rate", metavar="RATE", help='With --compress: uncompressed bytes a second, encoded or decoded: "60 GB/s".')
+@click.option("--adds", is_flag=True, help="With --compress: payloads can be summed (low rank); else they are exchanged or gathered.")
 @click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: tiers.node.latency="1 us".')
 @click.option("--out", metavar="CSV", help="Write one row a message.")
 @click.option("--top", type=click.IntRange(0), default=40, show_default=True, help="Rows of the table.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (schema: workbench schema collective).")
 def collective(
     file: str | None, cluster_name: str, name: str | None, cards: str | None, sizes: str, algorithm: str, protocol: str, placement: str,
-    alone: bool, settings: tuple[str, ...], out: str | None, top: int, as_json: bool,
+    alone: bool, ratio: float | None, rate: str | None, adds: bool, settings: tuple[str, ...], out: str | None, top: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Time collectives on a cluster: SIZES.csv has the columns collective, cards, bytes (and stride, time_us where measured)."""
+    from workbench import units
     from workbench.hardware.cluster_text import load_cluster
+    from workbench.network.compression import Codec
     from workbench.study.collective import Placed, collectives, write_collectives
     from workbench.study.collective_messages import asked_messages, read_messages
     from workbench.study.document import to_json
@@ -42,9 +49,12 @@ def collective(
         raise click.UsageError("give a file of messages, or --collective NAME with --cards and --sizes")
     if out:
         writable(out, "--out")
+    if (ratio is None) != (rate is None) or (adds and ratio is None):
+        raise click.UsageError("--compress and --codec go together: by how much, and at which rate")
+    codec = None if ratio is None else Codec(ratio, units.parse(rate, "B/s", "--codec"), adds)
     cluster = load_cluster(cluster_name).with_(pairs(settings, "--set"))
     messages = read_messages(file) if file else asked_messages(cluster, name or "", cards, sizes)
-    document = collectives(cluster, messages, Placed(algorithm, protocol, placement == "scattered", alone))
+    document = collectives(cluster, messages, Placed(algorithm, protocol, placement == "scattered", alone, codec))
     if out:
         write_collectives(document, out)
     if as_json:

@@ -79,6 +79,7 @@ def test_measured_times_are_compared(run, tmp_path) -> None:
         (["--cluster", "dgx-h100", "--collective", "all_reduce", "--cards", "0"], 1, "is no count"),
         (["--cluster", "dgx-h100", "--collective", "all_reduce", "--sizes", "8"], 1, "FROM:TO:COUNT"),
         (["--cluster", "dgx-h100", "--collective", "all_reduce", "--algorithm", "quantum"], 1, "no way to do all_reduce"),
+        (["--cluster", "dgx-h100", "--collective", "all_reduce", "--compress", "32"], 2, "--compress and --codec go together"),
         (["nowhere.csv", "--cluster", "dgx-h100"], 2, "nowhere.csv"),
     ],
 )
@@ -105,3 +106,16 @@ def test_a_bad_table_is_refused_by_cell(run, tmp_path, text, said) -> None:
     assert done.returncode == 1
     assert said in done.stderr
     assert "sizes.csv" in done.stderr
+
+
+def test_compression_pays_on_slow_links_and_not_on_fast_ones(run, tmp_path) -> None:
+    # ratio 32 at 60 GB/s: codec work of 3 S/60 GB/s; a ring's 2 S/12.5 GB/s is longer, 2 S/200 GB/s is not
+    asked = ("--collective", "all_reduce", "--sizes", "1 MB:1 GB:2", "--compress", "32", "--codec", "60 GB/s", "--json")
+    for rate, pays in (("12.5 GB/s", True), ("200 GB/s", False)):
+        path = tmp_path / "made.yaml"
+        tier = f"{{name: unit, size: 32, topology: switch, bandwidth_per_direction: {rate}, latency: 5 us}}"
+        path.write_text(f"name: made\nsources: [made here]\ntiers: [{tier}]\n")
+        document = json.loads(run("collective", "--cluster", path, *asked).stdout)
+        last = document["rows"][-1]
+        assert (last["compressed_s"] < last["seconds"]) == pays
+        assert (document["compression"][0]["from_bytes"] is not None and document["compression"][0]["to_bytes"] is None) == pays

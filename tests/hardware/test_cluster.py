@@ -58,7 +58,7 @@ def test_fields_by_path() -> None:
     cluster = load_cluster("dgx-h100").with_({"tiers.node.bandwidth_per_direction": "1 TB/s", "tiers.unit.size": 4})
     assert (cluster.tiers[0].bandwidth_per_direction, cluster.cards) == (1e12, 8 * 4 * 4)
     assert cluster.digest != load_cluster("dgx-h100").digest
-    with pytest.raises(InvalidSpec, match="did you mean 'tiers.node.latency'"):
+    with pytest.raises(InvalidSpec, match=r"did you mean \'tiers\.node\.latency\'"):
         cluster.with_({"tiers.node.latncy": "1 us"})
     with pytest.raises(InvalidSpec, match="no unit"):
         cluster.with_({"tiers.node.latency": "1"})

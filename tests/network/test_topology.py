@@ -14,8 +14,8 @@ from workbench.network import topology
 
 def tier(topology_: str, size: int, **more: object) -> Tier:
     extra = "".join(f", {key}: {value}" for key, value in more.items())
-    text = f"name: t\nsources: [made here]\ntiers:\n- {{name: t, size: {size}, topology: {topology_}, bandwidth_per_direction: 1 GB/s, latency: 1 us{extra}}}\n"
-    spec: ClusterSpec = read_cluster(text, "made.yaml")
+    made = f"{{name: t, size: {size}, topology: {topology_}, bandwidth_per_direction: 1 GB/s, latency: 1 us{extra}}}"
+    spec: ClusterSpec = read_cluster(f"name: t\nsources: [made here]\ntiers: [{made}]\n", "made.yaml")
     return spec.tiers[0]
 
 

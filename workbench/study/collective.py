@@ -10,12 +10,13 @@ import numpy as np
 
 from workbench.errors import Note, Refused
 from workbench.hardware.cluster import ClusterSpec
+from workbench.network.compression import Codec, compressed_s, pays_from
 from workbench.network.curve import Curve, curve
 from workbench.network.groups import Group, group_of
 from workbench.operators.table import Kind
 from workbench.study.collective_messages import Message
 from workbench.study.document import note_documents
-from workbench.study.documents_collective import CollectiveDocument, CollectivesDocument, RangeDocument
+from workbench.study.documents_collective import CollectiveDocument, CollectivesDocument, CompressionDocument, RangeDocument
 
 BUS = {Kind.ALL_REDUCE: 2.0, Kind.ALL_GATHER: 1.0, Kind.REDUCE_SCATTER: 1.0, Kind.ALL_TO_ALL: 1.0}
 """Factor of (n - 1)/n in the bus bandwidth, NVIDIA nccl-tests, doc/PERFORMANCE.md."""
@@ -29,6 +30,7 @@ class Placed:
     protocol: str = ""
     scattered: bool = False
     alone: bool = False
+    codec: Codec | None = None
 
 
 def write_collectives(document: CollectivesDocument, path: str) -> None:
@@ -62,25 +64,33 @@ def collectives(cluster: ClusterSpec, messages: Iterable[Message], placed: Place
     Refused
         A group larger than the cluster, or a choice that does not exist.
     """
+    groups: dict[tuple[int, int], Group] = {}
     curves: dict[tuple[Kind, int, int], Curve] = {}
-    rows = []
-    asked = list(messages)
+    rows, asked = [], list(messages)
     for message in asked:
-        key = message.kind, message.cards, message.stride
-        if key not in curves:
-            group = _group(cluster, message, placed)
-            curves[key] = curve(cluster, message.kind, group, placed.algorithm, placed.protocol)
-        rows.append(_row(cluster, message, curves[key]))
-    ranges = [found for (kind, cards, _), line in curves.items() for found in _ranges(kind, cards, line)]
+        place = message.cards, message.stride
+        group = groups[place] = groups.get(place) or _group(cluster, message, placed)
+        line = curves[message.kind, *place] = curve(cluster, message.kind, group, placed.algorithm, placed.protocol)
+        compressed = None
+        if placed.codec is not None and message.kind == Kind.ALL_REDUCE:
+            compressed = float(compressed_s(cluster, group, placed.codec, message.bytes))
+        rows.append(_row(cluster, message, line, compressed))
     return CollectivesDocument(
         cluster=cluster.name,
         digest=cluster.digest,
         cards=cluster.cards,
         library=cluster.library.name,
         rows=rows,
-        ranges=ranges,
+        ranges=[found for (kind, cards, _), line in curves.items() for found in _ranges(kind, cards, line)],
+        compression=[] if placed.codec is None else [_pays(cluster, group, placed.codec) for group in groups.values()],
         notes=note_documents([*cluster.notes, *_notes(cluster, asked)]),
     )
+
+
+def _pays(cluster: ClusterSpec, group: Group, codec: Codec) -> CompressionDocument:
+    found = pays_from(cluster, group, codec)
+    first, last = found if found else (None, None)
+    return CompressionDocument(cards=group.size, from_bytes=first, to_bytes=last)
 
 
 def _group(cluster: ClusterSpec, message: Message, placed: Placed) -> Group:
@@ -98,7 +108,7 @@ def _group(cluster: ClusterSpec, message: Message, placed: Placed) -> Group:
     return group_of(cluster, ranks, placed.alone)
 
 
-def _row(cluster: ClusterSpec, message: Message, line: Curve) -> CollectiveDocument:
+def _row(cluster: ClusterSpec, message: Message, line: Curve, compressed: float | None) -> CollectiveDocument:
     seconds, which = float(line.seconds(message.bytes)), int(line.choice(message.bytes))
     load = {tier.name: float(value) for tier, value in zip(cluster.tiers, line.link_load(message.bytes), strict=True)}
     rate = message.bytes / seconds if seconds else 0.0
@@ -108,6 +118,7 @@ def _row(cluster: ClusterSpec, message: Message, line: Curve) -> CollectiveDocum
         line=message.line, collective=message.kind.name.lower(), cards=message.cards, bytes=message.bytes, seconds=seconds,
         algorithm=line.algorithm[which], protocol=line.protocol[which], algorithm_bandwidth=rate,
         bus_bandwidth=rate * (around or 1.0), link_load=load, busiest=max(load, key=lambda name: load[name]),
+        compressed_s=compressed,
         measured_s=message.measured_s if known else None, error=seconds / message.measured_s - 1 if known else None,
     )  # fmt: skip
 

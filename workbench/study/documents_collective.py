@@ -21,6 +21,7 @@ class CollectiveDocument(Document):
     bus_bandwidth: float = Field(description="what a link of a ring would carry, as nccl-tests counts it [B/s]")
     link_load: dict[str, float] = Field(description="share of the busiest link of every tier that is used, at most 1")
     busiest: str = Field(description="tier whose busiest link carries most")
+    compressed_s: Maybe = Field(description="the same all-reduce compressed; null where not asked for, or no all-reduce")
     measured_s: Maybe
     error: Maybe = Field(description="seconds over measured - 1")
 
@@ -36,6 +37,14 @@ class RangeDocument(Document):
     protocol: str
 
 
+class CompressionDocument(Document):
+    """Sizes of which compressing an all-reduce takes less time."""
+
+    cards: int
+    from_bytes: Maybe = Field(description="null: it never pays")
+    to_bytes: Maybe = Field(description="null: all larger ones, or it never pays")
+
+
 class CollectivesDocument(Document):
     """Output of ``workbench collective --json``."""
 
@@ -45,4 +54,5 @@ class CollectivesDocument(Document):
     library: str
     rows: list[CollectiveDocument]
     ranges: list[RangeDocument]
+    compression: list[CompressionDocument] = Field(description="once a group of an all-reduce; empty where not asked for")
     notes: list[NoteDocument]

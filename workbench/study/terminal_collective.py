@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench import units
-from workbench.study.documents_collective import CollectiveDocument, CollectivesDocument
+from workbench.study.documents_collective import CollectiveDocument, CollectivesDocument, CompressionDocument
 from workbench.study.terminal import notes_text, percent, seconds, table_of
 
 
@@ -22,8 +22,21 @@ def collective_text(document: CollectivesDocument, most: int = 40) -> Iterator[R
         middle, mean = errors[len(errors) // 2], sum(errors) / len(errors)
         yield Text(f"against the measured times: median error {percent(middle)}, mean {percent(mean)} of {len(errors)} messages")
     yield _ranges(document)
+    for found in document.compression:
+        yield Text(f"compressing an all-reduce of {found.cards} cards {_pays(found)}", style="cyan")
     yield _rows(document.rows[:most], len(document.rows))
     yield from notes_text(document.notes)
+
+
+def _pays(found: CompressionDocument) -> str:
+    if found.from_bytes is None:
+        return "never takes less time"
+    return f"takes less time from {size(found.from_bytes)} on" + (f", up to {size(found.to_bytes)}" if found.to_bytes else "")
+
+
+def _way(algorithm: str, protocol: str) -> str:
+    """Return the algorithm, with the protocol where the library has several."""
+    return algorithm if protocol in ("plain", "switches", "none") else f"{algorithm}, {protocol}"
 
 
 def size(bytes: float) -> str:
@@ -38,21 +51,24 @@ def size(bytes: float) -> str:
 def _ranges(document: CollectivesDocument) -> Table:
     table = table_of("fastest by size", "collective", "cards", "from", "algorithm, protocol", wide="algorithm, protocol")
     for found in document.ranges:
-        table.add_row(found.collective, str(found.cards), size(found.from_bytes), f"{found.algorithm}, {found.protocol}")
+        table.add_row(found.collective, str(found.cards), size(found.from_bytes), _way(found.algorithm, found.protocol))
     return table
 
 
 def _rows(rows: list[CollectiveDocument], total: int) -> Table:
     title = f"messages ({len(rows)} of {total})"
     measured = any(row.measured_s is not None for row in rows)
-    columns = ("collective", "cards", "size", "time", *(("measured",) if measured else ()), "bus bandwidth", "busiest link", "by")
+    compressed = any(row.compressed_s is not None for row in rows)
+    extra = [name for name, there in (("compressed", compressed), ("measured", measured)) if there]
+    columns = ("collective", "cards", "size", "time", *extra, "bus bandwidth", "busiest link", "by")
     table = table_of(title, *columns, wide="by")
     for row in rows:
         error = "" if row.error is None else f" ({100 * row.error:+.0f} %)"
         table.add_row(
             row.collective, str(row.cards), size(row.bytes), seconds(row.seconds),
+            *((seconds(row.compressed_s),) if compressed else ()),
             *((f"{seconds(row.measured_s)}{error}",) if measured else ()),
             units.format(row.bus_bandwidth, "B/s", 3), f"{row.busiest} {percent(row.link_load[row.busiest])}",
-            f"{row.algorithm}, {row.protocol}",
+            _way(row.algorithm, row.protocol),
         )  # fmt: skip
     return table
