@@ -52,10 +52,14 @@ def split_ranks(
 
 
 def _by_process(tracks: Sequence[Track], track: np.ndarray, which: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the rows of each process, by its name."""
     rows = np.flatnonzero(which)
-    lanes = np.unique(track[rows])
-    names = sorted({tracks[i].pid for i in lanes})
-    return {name: rows[np.isin(track[rows], [i for i in lanes if tracks[i].pid == name])] for name in names}
+    used = {tracks[i].pid for i in np.unique(track[rows]).tolist()}
+    number = {pid: at for at, pid in enumerate(sorted(used))}
+    process = np.array([number.get(t.pid, -1) for t in tracks], np.int64)[track[rows]] if len(rows) else rows
+    rows = rows[np.argsort(process, kind="stable")]
+    ends = np.cumsum(np.bincount(process, minlength=len(number))).tolist()
+    return {pid: rows[low:high] for pid, low, high in zip(number, [0, *ends], ends, strict=False)}
 
 
 def _starts(correlation: np.ndarray, start: np.ndarray, rows: np.ndarray) -> dict[int, int]:

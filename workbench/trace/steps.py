@@ -71,12 +71,15 @@ def complete_steps(trace: Trace) -> np.ndarray:
     done = has_work[member[len(work) :]]
     launches = np.isin(e.name[calls], np.unique(e.name[calls[done]]))
     calls, done = calls[launches], done[launches]
-    share = np.ones(len(steps))
-    for s in range(len(steps)):
-        start, stop = steps.start_ns[s], steps.start_ns[s] + steps.dur_ns[s]
-        inside = (e.start_ns[calls] >= start) & (e.start_ns[calls] < stop) & (rank_of[e.track[calls]] == steps.rank[s])
-        share[s] = done[inside].mean() if inside.any() else 1.0
-    best = np.array([share[steps.rank == r].max() for r in steps.rank])
+    share, best = np.ones(len(steps)), np.ones(len(steps))
+    for rank in np.unique(steps.rank).tolist():
+        mine, here = steps.rank == rank, rank_of[e.track[calls]] == rank
+        order = np.argsort(e.start_ns[calls[here]], kind="stable")
+        start, ended = e.start_ns[calls[here]][order], np.concatenate(([0], np.cumsum(done[here][order])))
+        low, high = (np.searchsorted(start, steps.start_ns[mine] + length) for length in (0, steps.dur_ns[mine]))
+        high = np.maximum(low, high)
+        share[mine] = np.where(high > low, (ended[high] - ended[low]) / np.maximum(high - low, 1), 1.0)
+        best[mine] = share[mine].max()
     return share >= (1.0 - LOST) * best
 
 
