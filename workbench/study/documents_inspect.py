@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 
 from workbench.study.document import Document, Maybe, NoteDocument
 from workbench.study.documents_health import FindingDocument
+from workbench.study.documents_memory import MemoryDocument
 from workbench.study.documents_ranks import RanksDocument
 
 
@@ -140,6 +141,7 @@ class InspectDocument(Document):
     phases: list[PhaseDocument]
     layers: list[LayerDocument]
     operators: list[TopDocument] = Field(description="all, the largest first")
+    memory: list[MemoryDocument] = Field(description="by device; empty without execution traces, which name the storages")
     findings: list[FindingDocument] = Field(description="first what may be wrong, then by cost")
     ranks: RanksDocument | None = Field(default=None, description="of several ranks: who waits for whom, and how fast the links are")
     notes: list[NoteDocument]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from workbench.study.documents_health import FindingDocument
 from workbench.study.documents_ranks import RanksDocument
 from workbench.study.health_device import damaged_times, impossible_times, stream_overlaps
@@ -9,7 +11,9 @@ from workbench.study.health_host import blocking_calls, host_copies, launch_boun
 from workbench.study.health_order import unordered_work
 from workbench.study.health_ranks import straggling, unequal_work
 from workbench.study.health_steps import clock_faults, long_gaps, odd_steps, silences
+from workbench.study.memory import tensor_faults
 from workbench.study.seen import Seen
+from workbench.trace.footprint import Fault
 
 CHECKS = (
     impossible_times, unordered_work, stream_overlaps, damaged_times, blocking_calls, host_copies, launch_bound, odd_steps, long_gaps,
@@ -19,7 +23,7 @@ ALARMS = ("faster-than-compute-roof", "faster-than-memory-roof", "unordered-stre
 """Codes that say a number or a result may be wrong: listed before what merely costs time, unless they are only possible."""
 
 
-def findings(seen: Seen, ranks: RanksDocument | None = None) -> list[FindingDocument]:
+def findings(seen: Seen, ranks: RanksDocument | None = None, faults: Sequence[Fault] = ()) -> list[FindingDocument]:
     """Return what the checks found: first what may be wrong, then by cost.
 
     Parameters
@@ -27,6 +31,8 @@ def findings(seen: Seen, ranks: RanksDocument | None = None) -> list[FindingDocu
     seen : Seen
     ranks : RanksDocument, optional
         Of several ranks, who waits for whom.
+    faults : sequence of Fault
+        Among the tensors of execution traces.
     """
-    found = [one for check in CHECKS for one in check(seen)] + straggling(seen, ranks)
+    found = [one for check in CHECKS for one in check(seen)] + straggling(seen, ranks) + tensor_faults(seen, list(faults))
     return sorted(found, key=lambda one: (one.code not in ALARMS or one.certainty == "possible", -one.cost_s, one.code))

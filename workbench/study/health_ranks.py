@@ -26,7 +26,7 @@ def straggling(seen: Seen, ranks: RanksDocument | None) -> list[FindingDocument]
         return []
     late.sort(key=lambda row: -row.caused_s)
     where = ", ".join(f"rank {row.rank} ({row.caused_s / waited:.0%} of all waiting)" for row in late[:4])
-    cost = sum(row.caused_s for row in late) / (len(ranks.ranks) - 1)  # what one of the others waits
+    cost = sum(row.caused_s for row in late)
     fix = "compare this rank's input, host and clock with the others'"
     return [
         finding(seen, "straggler", "the other ranks wait in messages for the same few to arrive", where, len(late), cost, fix, "likely")
@@ -53,5 +53,5 @@ def unequal_work(seen: Seen) -> list[FindingDocument]:
         "the same number of them: a slower card or other data" if same else "more of them"
     )
     fix = "balance the layers, the experts or the batch" if not same else "compare clocks, temperature and inputs of the cards"
-    lost = float(time[more].max() - typical)
+    lost = float(time[more].max() - typical) * len(ranks)  # all wait for the slowest
     return [finding(seen, "unequal-work", text, where, len(more), lost, fix, "certain")]

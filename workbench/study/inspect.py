@@ -15,6 +15,7 @@ from workbench.study.documents_health import FindingDocument
 from workbench.study.documents_inspect import AccountDocument, Facts, InspectDocument, StepTimeDocument, SummaryDocument
 from workbench.study.health import findings
 from workbench.study.health_steps import step_kinds
+from workbench.study.memory import memory_of
 from workbench.study.ranks import ranks_document
 from workbench.study.seen import Seen, card_of
 from workbench.study.segments import layer_rows, microbatch_count, phase_rows, top_rows
@@ -47,17 +48,19 @@ def inspect(trace: Trace, typed: Sequence[str] = (), card: NpuSpec | None = None
     counted = {names.get(path, path): Facts.model_validate(values) for path, values in facts(trace).items()}
     ranks, notes = ranks_document(trace) if len(trace.ranks) > 1 else (None, missing_peers(trace, comm(trace)))
     seen = Seen(Workload(trace), card or card_of(trace))
+    memory, faults = memory_of(trace)
     try:
         graph = seen.graph
     except Refused as fault:
         notes = [*notes, Note("not-accounted", fault.where, 1, fault.what, fault.fix)]
         summary = _summary(trace, seen.card, None, None, [])
+        found_notes = note_documents([*trace.notes, *notes])
         return InspectDocument(
-            traces=counted, summary=summary, account=None, steps=[], phases=[], layers=[], operators=[], findings=[], ranks=ranks,
-            notes=note_documents([*trace.notes, *notes]),
+            traces=counted, summary=summary, account=None, steps=[], phases=[], layers=[], operators=[], memory=memory, findings=[],
+            ranks=ranks, notes=found_notes,
         )  # fmt: skip
     account = AccountDocument(**seen.workload.measured_account.mean(kept_steps(graph.step_complete)))
-    found = findings(seen, ranks)
+    found = findings(seen, ranks, faults)
     known = {note.code for note in (*trace.notes, *notes)}
     more = [note for note in graph.notes if note.code not in known]
     return InspectDocument(
@@ -68,6 +71,7 @@ def inspect(trace: Trace, typed: Sequence[str] = (), card: NpuSpec | None = None
         phases=phase_rows(seen),
         layers=layer_rows(seen),
         operators=top_rows(seen),
+        memory=memory,
         findings=found,
         ranks=ranks,
         notes=note_documents([*trace.notes, *notes, *more]),

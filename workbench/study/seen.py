@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from workbench.graph.callers import event_ranks, launch_calls
-from workbench.graph.graph import DEVICE_KINDS, Graph
+from workbench.graph.graph import DEVICE_KINDS, Graph, NodeKind
 from workbench.graph.stages import Stages
 from workbench.hardware.npu import NpuSpec, detect
 from workbench.operators.table import OpTable
@@ -60,6 +60,18 @@ class Seen:
     def calls(self) -> np.ndarray:
         """Event of the call that launched each device event, int32 [E] (-1: none)."""
         return launch_calls(self.trace)
+
+    @cached_property
+    def device_times(self) -> tuple[np.ndarray, np.ndarray]:
+        """Start and end of device work as recorded, float64 [V] [s] (host nodes as in the graph).
+
+        The graph keeps of a matched message its transfer alone; here it lasts, with what it waits for its peers, as the device did it.
+        """
+        graph = self.graph
+        start, end = graph.recorded_start_s.copy(), graph.recorded_start_s + graph.measured_s
+        messages = self.device[graph.kind[self.device] == NodeKind.COMMUNICATION]
+        start[messages] = np.minimum(self.begins(graph.event[messages]), start[messages])
+        return start, end
 
     @property
     def stages(self) -> Stages:
@@ -150,9 +162,9 @@ class Seen:
         return (int((mine[1] - mine[0]).sum()) - int(kernels.overlap_ns(*mine, *rest))) / NS
 
     def _union(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        start = np.rint(self.graph.recorded_start_s[nodes] * NS).astype(np.int64)
+        start, end = (np.rint(times[nodes] * NS).astype(np.int64) for times in self.device_times)
         order = np.argsort(start, kind="stable")
-        return kernels.merged(start[order], start[order] + np.rint(self.graph.measured_s[nodes][order] * NS).astype(np.int64))
+        return kernels.merged(start[order], end[order])
 
     def inside(self, asked: tuple[np.ndarray, np.ndarray], rank: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the part of disjoint ascending intervals [ns] that lies in steps of a rank."""
@@ -164,9 +176,11 @@ class Seen:
     @cached_property
     def gaps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Times in which the device of a rank is idle between two pieces of work: begin, end [s], rank, and the node that ends each."""
-        graph, nodes = self.graph, self.device
-        start, rank = graph.recorded_start_s[nodes], graph.rank[nodes]
-        end = start + graph.measured_s[nodes]
+        starts, ends = self.device_times
+        rank = self.graph.rank[self.device]
+        order = np.lexsort((starts[self.device], rank))
+        nodes, rank = self.device[order], rank[order]
+        start, end = starts[nodes], ends[nodes]
         begin = np.empty_like(end)
         for r in np.unique(rank):
             mine = rank == r

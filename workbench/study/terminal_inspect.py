@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from workbench import units
 from workbench.study.document import NoteDocument
 from workbench.study.documents_health import FindingDocument
 from workbench.study.documents_inspect import AccountDocument, InspectDocument, StepTimeDocument
@@ -17,7 +18,7 @@ from workbench.study.terminal_facts import file_facts, ranks_text
 
 WORTH = 1e-3
 """Findings that cost a smaller share of the step are counted, not shown, unless they say that something is wrong [1]."""
-ALWAYS = ("faster-than", "aliased", "read-past", "unordered", "overflow", "negative", "clock", "stale", "uninitialised")
+ALWAYS = ("faster-than", "aliased", "read-past", "overflow", "negative", "clock", "stale", "uninitialised")
 """Beginnings of the codes of findings that are shown whatever they cost."""
 MOST_STEPS = 6
 LINE, WIDE = 84, 100
@@ -43,6 +44,7 @@ def inspect_text(document: InspectDocument, most: int = 5, everything: bool = Fa
             yield Text(_steps(document.steps))
     if document.phases:
         yield _phases(document)
+    yield from _memory(document, everything)
     rows = len(document.findings) if everything else most
     yield from _findings(document.findings, rows, everything)
     if document.operators:
@@ -114,8 +116,21 @@ def _phases(document: InspectDocument) -> Table:
     return table
 
 
+def _memory(document: InspectDocument, everything: bool) -> Iterator[Text]:
+    """Yield the memory of each device in a line; of several the one that holds most, unless everything is asked for."""
+    found = sorted(document.memory, key=lambda one: (-one.peak_bytes, one.rank, one.device))
+    for one in found if everything else found[:1]:
+        held = ", ".join(
+            f"{units.format(row.bytes, 'B', 3)} {'held by' if row.resident else 'made by'} {row.made_by}" for row in one.held[:2]
+        )
+        peak, old, new = (units.format(value, "B", 4) for value in (one.peak_bytes, one.resident_bytes, one.allocated_bytes))
+        others = f", the most of {len(found)} devices" if len(found) > 1 and not everything else ""
+        text = f"memory of {one.device} (rank {one.rank}{others}), at least: peak {peak}, {old} of it older than the recording"
+        yield Text(f"{text}; {new} allocated in all; {held}")
+
+
 def _findings(findings: list[FindingDocument], most: int, everything: bool) -> Iterator[RenderableType]:
-    worth = [one for one in findings if everything or one.share >= WORTH or one.code.startswith(ALWAYS)]
+    worth = [one for one in findings if everything or one.share >= WORTH or (one.code.startswith(ALWAYS) and one.certainty != "possible")]
     if not worth:
         yield Text("nothing suspicious" + (f" ({len(findings)} findings of no cost: --all)" if findings else ""))
         return
@@ -142,8 +157,9 @@ def _notes(notes: list[NoteDocument], everything: bool) -> Iterator[RenderableTy
         yield from notes_text(notes)
         return
     yield Text("notes", style="bold")
-    for note in notes:
-        yield Text(_line(f"- {note.code} ({note.count}x): {note.text}", WIDE))
+    for code in dict.fromkeys(note.code for note in notes):
+        same = [note for note in notes if note.code == code]
+        yield Text(_line(f"- {code} ({sum(note.count for note in same)}x): {same[0].text}", WIDE))
 
 
 def _operators(document: InspectDocument, most: int, everything: bool) -> Table:
