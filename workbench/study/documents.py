@@ -59,6 +59,7 @@ class OperatorDocument(Document):
     signature: str
     kind: str
     dtype: str
+    stage: str = Field(description="forward, backward, optimizer, input or unknown; with its share where others have a part")
     count: int
     measured_s: Maybe
     predicted_s: Maybe

@@ -10,6 +10,7 @@ from workbench.graph.lags import ledger
 from workbench.operators.table import Dtype, Kind
 from workbench.study.explain import explain
 from workbench.study.prediction import Prediction
+from workbench.study.segments import stage_names
 from workbench.study.shares import row_totals
 
 
@@ -24,6 +25,7 @@ def operator_table(prediction: Prediction) -> xr.Dataset:
     -------
     Dataset
         Dimension ``operator`` (row of the OpTable as coordinate) with name, signature, kind, dtype, count, has_shapes,
+        ``stage`` (the phase that takes most of its time, ``unknown`` where nothing proves one),
         measured_s and predicted_s of one execution [s], low_s and high_s [s], measured_total_s and predicted_total_s
         over the recording [s], share of the predicted total [1], flops [FLOP], bytes [B] with the outermost memory,
         intensity [FLOP/B], energy_j of one execution [J], bound, evidence and ``why`` (one sentence).
@@ -38,6 +40,7 @@ def operator_table(prediction: Prediction) -> xr.Dataset:
         "kind": (_names(Kind, table.kind), ""),
         "dtype": (_names(Dtype, table.dtype), ""),
         "count": (table.count, "1"),
+        "stage": (np.array(_stages(prediction), dtype=object), ""),
         "has_shapes": (table.has_shapes, ""),
         "measured_s": (table.measured_s, "s"),
         "predicted_s": (cost.seconds[:, 0], "s"),
@@ -84,6 +87,12 @@ def lag_table(prediction: Prediction, most: int = 10) -> xr.Dataset:
     data: dict[str, tuple[str, np.ndarray, dict[str, str]]] = {name: ("lag", values, {}) for name, values in text.items()}
     data |= {"seconds": ("lag", seconds, {"units": "s"}), "critical": ("lag", critical, {})}
     return xr.Dataset(data, coords={"lag": np.arange(len(lags))})
+
+
+def _stages(prediction: Prediction) -> list[str]:
+    graph, workload = prediction.graph, prediction.scenario.workload
+    nodes = np.flatnonzero((graph.op >= 0) & (graph.event >= 0))
+    return stage_names(workload.stages, graph.op[nodes], graph.event[nodes], graph.measured_s[nodes], len(prediction.table))
 
 
 def _names(enum: type[Kind] | type[Dtype] | type[Bound] | type[Evidence], codes: np.ndarray) -> np.ndarray:

@@ -120,9 +120,8 @@ def _memory(document: InspectDocument, everything: bool) -> Iterator[Text]:
     """Yield the memory of each device in a line; of several the one that holds most, unless everything is asked for."""
     found = sorted(document.memory, key=lambda one: (-one.peak_bytes, one.rank, one.device))
     for one in found if everything else found[:1]:
-        held = ", ".join(
-            f"{units.format(row.bytes, 'B', 3)} {'held by' if row.resident else 'made by'} {row.made_by}" for row in one.held[:2]
-        )
+        first = [(units.format(row.bytes, "B", 3), "held by" if row.resident else "made by", row.made_by) for row in one.held[:2]]
+        held = ", ".join(map(" ".join, first))
         peak, old, new = (units.format(value, "B", 4) for value in (one.peak_bytes, one.resident_bytes, one.allocated_bytes))
         others = f", the most of {len(found)} devices" if len(found) > 1 and not everything else ""
         text = f"memory of {one.device} (rank {one.rank}{others}), at least: peak {peak}, {old} of it older than the recording"
