@@ -31,8 +31,14 @@ def scenario_options(command: F) -> F:
         click.option("--vendor", metavar="FILE", help="A vendor's operator times (CSV, Excel, Parquet); they take precedence."),
         click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us."),
         click.option("--vendor-contract", multiple=True, metavar="KEY=ANSWER,...", help="What its times mean: launch=no,clock=1.41 GHz."),
+        click.option("--host", metavar="NAME|FACTOR", help="Machine around the card (data/host or a YAML file), or a factor on host work."),
         click.option("--host-factor", type=float, callback=_factor, help="Host work takes this many times as long (default 1)."),
-        click.option("--anchored", is_flag=True, help="Scale the recording by the ratio of models instead of using the model alone."),
+        click.option(
+            "--anchored/--model-only",
+            default=None,
+            help="Recorded times scaled by the ratio of models (default where the recording's card is known), or the model alone.",
+        ),
+        click.option("--unprofiled-step", metavar="TIME", help="Step without the profiler, e.g. 12.3ms: predict the unprofiled job."),
         click.option(
             "--scale", metavar="PATTERN=FACTOR", multiple=True, help="Operators or kernels of this name take FACTOR times as long."
         ),
@@ -51,23 +57,29 @@ def each(paths: Sequence[str], salvage: bool) -> Iterable[tuple[str, Trace]]:
 
 
 def scenario_of(trace: Trace, npu: str | None, source: str | None, settings: Sequence[str], vendor: str | None,
-                vendor_columns: Sequence[str], vendor_contract: Sequence[str], host_factor: float | None, anchored: bool,
-                scale: Sequence[str]) -> Scenario:  # fmt: skip
+                vendor_columns: Sequence[str], vendor_contract: Sequence[str], host: str | None, host_factor: float | None,
+                anchored: bool | None, unprofiled_step: str | None, scale: Sequence[str]) -> Scenario:  # fmt: skip
     """Make the scenario the options describe."""
+    from workbench import units
     from workbench.cost.vendor import read_vendor
     from workbench.hardware.npu import load_npu
-    from workbench.study.asked import parse_scale, parse_setting
+    from workbench.study.asked import parse_host, parse_scale, parse_setting
     from workbench.study.scenario import Scenario
     from workbench.study.workload import Workload
 
+    machine, factor = parse_host(host)
+    if factor is not None and host_factor is not None:
+        raise click.UsageError("--host gives a factor, and so does --host-factor: keep one")
     stated = vendor_options(vendor, vendor_columns, vendor_contract)
     made = Scenario(
         Workload(trace),
         npu=load_npu(npu) if npu is not None else None,
         source=load_npu(source) if source is not None else None,
         vendor=read_vendor(vendor, *stated) if vendor is not None else None,
-        host_factor=1.0 if host_factor is None else host_factor,
+        host_factor=next((f for f in (host_factor, factor) if f is not None), 1.0),
         anchored=anchored,
+        host=machine,
+        unprofiled_step_s=None if unprofiled_step is None else units.parse(unprofiled_step, "s", "--unprofiled-step"),
         scale=tuple(parse_scale(text) for text in scale),
     )
     changes = dict(parse_setting(text) for text in settings)

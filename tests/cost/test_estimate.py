@@ -160,7 +160,7 @@ def test_anchored_prices_move_the_measurement():
     ratio = estimate(rows, [target]).seconds[0, 0] / estimate(rows, [source]).seconds[0, 0]
     cost = estimate(rows, [target], source=source, anchored=True)
     assert cost.seconds[0, 0] == pytest.approx(20e-6 * ratio)
-    assert cost.evidence[0] == Evidence.SCALED
+    assert cost.evidence[0] == Evidence.ANCHORED
     with pytest.raises(Refused):
         estimate(rows, [target], anchored=True)
 

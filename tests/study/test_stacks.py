@@ -13,8 +13,9 @@ from workbench.study.stacks import sentence, stacks
 from workbench.trace.open import open_trace
 
 
-def test_the_longest_operators_with_times_that_divide(prediction):
+def test_the_longest_operators_with_times_that_divide(scenario):
     """Totals are those of the operator table, largest first; shares add up; times of rows the model prices are the prediction's."""
+    prediction = predict(scenario.with_({"anchored": False}))
     found = stacks(prediction)
     table = prediction.operators()
     assert found.total_s.values == pytest.approx(table.predicted_total_s.sel(operator=found.operator).values)
@@ -34,7 +35,7 @@ def test_the_bound_is_what_pays_off(prediction):
     """An intervention: with twice the bandwidth of the outermost memory, operators bound by it by a wide margin gain most."""
     from workbench.hardware.npu import load_npu
 
-    slow = prediction.scenario.with_({"npu.memory.hbm.bandwidth": "0.4 TB/s"})
+    slow = prediction.scenario.with_({"anchored": False, "npu.memory.hbm.bandwidth": "0.4 TB/s"})
     fast = slow.with_({"npu.memory.hbm.bandwidth": "0.8 TB/s"})
     assert load_npu("npu-x").name == prediction.scenario.npu.name
     before, after = stacks(predict(slow)), predict(fast).op_seconds

@@ -99,9 +99,10 @@ def test_what_limits_the_trust_stands_below_the_headline(prediction):
 
 
 def test_an_anchored_prediction_does_not_call_its_operators_unpriced(scenario):
-    text = shown(prediction_text("step.json", prediction_document(predict(replace(scenario, anchored=True)))))
+    document = prediction_document(predict(replace(scenario, anchored=True)))
+    text = shown(prediction_text("step.json", document))
     assert "anchored: recorded times" in text
-    assert "not priced" not in text
+    assert {row.name for row in document.unpriced}.isdisjoint(row.name for row in document.operators if row.evidence == "anchored")
     assert "low-coverage" not in text
 
 

@@ -15,8 +15,9 @@ from workbench.app.shelf import Shelf
 from workbench.cost.vendor import VendorTimes
 from workbench.errors import InvalidSpec, Refused, WorkbenchError
 from workbench.hardware.npu import Field, NpuSpec, load_npu
-from workbench.study.predict import predict, with_source
+from workbench.study.predict import predict
 from workbench.study.prediction import Prediction
+from workbench.study.recorded_on import with_source
 from workbench.study.scenario import Scenario
 from workbench.study.workload import Workload
 from workbench.units import format as exact
@@ -133,7 +134,7 @@ class Session(param.Parameterized):
     link = param.String(default="", doc="The edits in the address of the page: they follow once a slider rests.")
     trace = param.String(default="", doc="Name of a sample, for the address of the page.")
     host_factor = param.Number(default=1.0, bounds=(0.01, 100.0), doc="Host work takes this many times as long.")
-    anchored = param.Boolean(default=False, doc="Scale measurements by model ratios instead of trusting the model alone.")
+    anchored = param.Boolean(default=True, doc="Scale measurements by model ratios instead of trusting the model alone.")
     step = param.Integer(default=-1, doc="Step shown: -1 the typical one, -2 all.")
     selected = param.Integer(default=-1, doc="Row of the selected operator.")
     dark = param.Boolean(default=False)
@@ -239,8 +240,9 @@ class Session(param.Parameterized):
         if self.workload is None:
             self.link = self.edits
             return
+        anchored = None if self.anchored else False  # anchored where the recording's card is known
         scenario = Scenario(
-            self.workload, npu=self.spec, source=self._source, vendor=self.vendor, host_factor=self.host_factor, anchored=self.anchored
+            self.workload, npu=self.spec, source=self._source, vendor=self.vendor, host_factor=self.host_factor, anchored=anchored
         )
         self._predictions.ask(Question(scenario, self.step))
 

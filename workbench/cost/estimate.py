@@ -78,7 +78,7 @@ def estimate(
         recorded = table.measured_s[:, None] * priced.seconds / model(table, own, column).seconds
         rows = modelled & np.isfinite(recorded).all(axis=1) & (table.measured_s > 0)
         if anchored:
-            seconds[rows], evidence[rows] = recorded[rows], Evidence.SCALED
+            seconds[rows], evidence[rows] = recorded[rows], Evidence.ANCHORED
             low[rows], high[rows] = (seconds * least)[rows], (seconds * most)[rows]
         else:
             low[rows], high[rows] = np.minimum(low, recorded)[rows], np.maximum(high, recorded)[rows]

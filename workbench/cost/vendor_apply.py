@@ -73,7 +73,7 @@ def state(
     _doubt(table, cards, column, modelled_s, arrays[0], rows, note_code, reasons)
     rest = np.flatnonzero(np.isnan(stated))
     found = between(vendor, table, rest)
-    use = ~np.isnan(found.seconds) & (~found.beyond | (evidence[rest] != Evidence.MODEL))
+    use = ~np.isnan(found.seconds) & (~found.beyond | ~np.isin(evidence[rest], (Evidence.MODEL, Evidence.ANCHORED)))
     for array, wide in zip(arrays, (1.0, 1.0 / (1.0 + found.error), 1.0 + found.error), strict=True):
         array[rest[use]] = (found.seconds * wide)[use, None] * factor[rest[use]] + extra[rest[use]]
     for beyond, which, text in (

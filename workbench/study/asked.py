@@ -8,6 +8,7 @@ from glob import has_magic
 from pathlib import Path
 
 from workbench.errors import UnreadableInput
+from workbench.hardware.host import HostSpec, load_host
 from workbench.hardware.schema import entry_of
 from workbench.study.axes import Spaced, Tied, full_path, tied
 from workbench.study.scenario import FIELDS
@@ -100,6 +101,27 @@ def parse_scale(text: str) -> tuple[str, float]:
     raise UnreadableInput(
         f"scale {text!r}", "not of the form PATTERN=FACTOR", "write e.g. --scale 'aten::mm=0.5'; factors are not negative"
     )
+
+
+def parse_host(text: str | None) -> tuple[HostSpec | None, float | None]:
+    """Read ``NAME|FACTOR``: a host of the catalogue or a file, or a factor on host work (None, None: nothing is said).
+
+    Raises
+    ------
+    UnreadableInput
+        A factor that is negative.
+    InvalidSpec
+        No host of that name.
+    """
+    if text is None:
+        return None, None
+    try:
+        factor = float(text)
+    except ValueError:
+        return load_host(text), None
+    if not 0 <= factor < float("inf"):
+        raise UnreadableInput(f"--host {text}", "not a factor on host work", "give a number of 0 or more, or the name of a host")
+    return None, factor
 
 
 def parse_ranks(text: str | None, traces: Sequence[str]) -> list[int] | None:

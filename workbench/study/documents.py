@@ -86,6 +86,35 @@ class LagDocument(Document):
     cause: str
 
 
+class DistributionDocument(Document):
+    """How the steps that count scatter; outliers are steps far from the median, of which the first ones are called warm-up."""
+
+    counted: int
+    measured_s: tuple[float, float, float] = Field(description="shortest, median, longest")
+    predicted_s: tuple[float, float, float]
+    warm_up: list[int] = Field(description="numbers of the first steps, as long as they are much longer than the median; they count")
+    outliers: list[int] = Field(description="numbers of other steps far from the median; they count, as the median allows")
+
+
+class RegionDocument(Document):
+    """A stretch in which the device waits for the host to launch, one piece of work after another."""
+
+    begin_s: float = Field(description="since the recording began, as predicted")
+    end_s: float
+    idle_s: float = Field(description="time the device was idle in it")
+    launches: int
+    step: int
+    first: str = Field(description="the first work launched in it")
+
+
+class LaunchBoundDocument(Document):
+    """Share of a step in which the device waits for the host to launch, mean of the steps that count."""
+
+    measured: float
+    predicted: float
+    longest: list[RegionDocument] = Field(description="of the prediction, at most five")
+
+
 class EnergyDocument(Document):
     """Energy of a step, mean of the steps that count; null where the card's energies are not known."""
 
@@ -108,11 +137,17 @@ class PredictionDocument(Document):
     npu: str | None
     source: str | None
     vendor: bool = Field(description="vendor times were given")
+    host: str | None = Field(description="the machine around the card; null: the recording's, of unknown speed on another card")
+    source_host: str | None = Field(description="the machine the recording was made on; null: not recognised")
     host_factor: float
+    unprofiled_step_s: Maybe = Field(description="step without the profiler as stated; all times are then of the unprofiled job")
+    profiler_event_s: float = Field(description="what the profiler cost a host event, taken off the host's time; 0: nothing is taken off")
     anchored: bool
     scale: list[tuple[str, float]] = Field(description="factors the user put on operators, by name pattern")
     digest: str
     steps: list[StepDocument]
+    distribution: DistributionDocument
+    launch_bound: LaunchBoundDocument
     account: AccountsDocument
     energy: EnergyDocument
     evidence_share: dict[str, float]

@@ -35,6 +35,9 @@ def explain(prediction: Prediction, row: int) -> str:
     if evidence in (Evidence.VENDOR, Evidence.INTERPOLATED):
         whose = "the vendor's time" if evidence == Evidence.VENDOR else "between the vendor's times"
         return f"{whose}, {_against(seconds, measured)}{tail}"
+    if evidence == Evidence.ANCHORED:
+        bound = RESOURCE.get(Bound(cost.bound[row, 0]), "nothing known")
+        return f"recorded time x model(card) / model(recorded card), {_against(seconds, measured)}; bound by {bound}{tail}"
     if evidence == Evidence.SCALED:
         return f"recorded time scaled to the card, {_against(seconds, measured)}{tail}"
     return f"{_resources(cost.resource_s[row, 0], Bound(cost.bound[row, 0]))}; {_against(seconds, measured)}{tail}"

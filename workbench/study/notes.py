@@ -12,11 +12,11 @@ from workbench.graph.graph import DEVICE_KINDS
 from workbench.operators.table import COLLECTIVES, Dtype
 from workbench.study.prediction import Prediction
 from workbench.study.shares import coverage, row_totals
-from workbench.study.steps import kept_steps
+from workbench.study.steps import kept_steps, outlying
 
-OUTLIER = 0.10
-"""A step this far from the median step is named [1]."""
 LOW_COVERAGE = 0.90
+HOST_SETS = 0.2
+"""A step of which the device waits less for the host [1] hardly depends on what the profiler costs it."""
 MISS = 2.5
 """No model's own error reaches this factor [1]: an end of an interval this far off is the scaled recording's."""
 
@@ -39,13 +39,23 @@ def prediction_notes(prediction: Prediction) -> tuple[Note, ...]:
 
 
 def _steps(prediction: Prediction) -> list[Note]:
+    """Name the steps far from the median one: warm-up at the begin, outliers elsewhere; and what the profiler was taken to cost."""
     steps, numbers = prediction.graph.measured_step_s, prediction.graph.step_numbers
     typical = np.median(steps[kept_steps(prediction.graph.step_complete)])
-    far: list[int] = list(np.flatnonzero(np.abs(steps - typical) > OUTLIER * typical)) if len(steps) > 2 else []
-    return [
-        Note("outlier-step", f"step {numbers[i]}", 1, f"{steps[i] * 1e3:.3f} ms, {steps[i] / typical - 1:+.0%} from the median step")
-        for i in far
-    ]
+    warm, far = outlying(prediction.graph)
+    out = []
+    for code, which, tail in (("warm-up-step", warm, ": warming up; it counts, as the median allows"), ("outlier-step", far, "")):
+        for i in which.tolist():
+            text = f"{steps[i] * 1e3:.3f} ms, {steps[i] / typical - 1:+.0%} from the median step{tail}"
+            out.append(Note(code, f"step {numbers[i]}", 1, text))
+    workload = prediction.scenario.workload
+    if workload.unprofiled_step_s is not None:
+        text = f"the profiler is taken to have cost the host {workload.event_s * 1e9:.0f} ns a recorded event: all times are without it"
+        share = float(prediction.measured_launch_bound.share[kept_steps(prediction.graph.step_complete)].mean())
+        if share < HOST_SETS:
+            text += f"; the device waits for the host in {share:.0%} of the step only, so that the step tells little of that cost"
+        out.append(Note("profiler-cost", workload.path, 1, text))
+    return out
 
 
 def _vendor(prediction: Prediction) -> list[Note]:
@@ -96,7 +106,7 @@ def _coverage(prediction: Prediction) -> list[Note]:
     if unshaped > 1 - LOW_COVERAGE:
         text = f"{unshaped:.0%} of the device time has no recorded shapes and is scaled from the measurement"
         out.append(Note("no-shapes", "operators", 1, text, "record with record_shapes=True"))
-    if found.shaped_s > 0 and found.priced_share < LOW_COVERAGE and not prediction.scenario.anchored:
+    if found.shaped_s > 0 and found.priced_share < LOW_COVERAGE:
         text = f"only {found.priced_share:.0%} of the device time with shapes is priced by a vendor time or the model"
         out.append(Note("low-coverage", "operators", 1, text, "give vendor times for the operators listed as unpriced"))
     return out

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from workbench.errors import Refused
-from workbench.hardware.npu import NpuSpec, detect
 from workbench.replay.account import account
 from workbench.replay.replay import replay, step_times
 from workbench.study.energy import energy_of_steps
 from workbench.study.notes import prediction_notes
 from workbench.study.prediction import Prediction
 from workbench.study.price import at_bounds, price, price_recorded
+from workbench.study.recorded_on import with_source
 from workbench.study.scenario import Scenario
 from workbench.study.shares import evidence_shares
 from workbench.study.steps import kept_steps
@@ -66,18 +66,3 @@ def predict(scenario: Scenario) -> Prediction:
         notes=(),
     )
     return replace(prediction, notes=prediction_notes(prediction))
-
-
-def with_source(scenario: Scenario) -> Scenario:
-    """Return the scenario with its source card filled in from the device names of the recording, where known."""
-    if not isinstance(scenario, Scenario):
-        raise Refused("scenario", f"a {type(scenario).__name__} is no scenario", "pass Scenario(open_trace(...), npu=load_npu(...))")
-    if scenario.source is not None:
-        return scenario
-    return replace(scenario, source=detect_source(scenario))
-
-
-def detect_source(scenario: Scenario) -> NpuSpec | None:
-    """Return the catalogue's card for the first recognised device name of the recording (None: not recognised)."""
-    names = (name for rank in scenario.workload.trace.ranks for name in rank.devices)
-    return next((spec for spec in map(detect, dict.fromkeys(names)) if spec is not None), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import xarray as xr
@@ -12,6 +13,7 @@ from workbench.errors import Note
 from workbench.graph.graph import Graph
 from workbench.graph.lags import unexplained_share
 from workbench.operators.table import OpTable
+from workbench.replay.launch_bound import LaunchBound, launch_bound
 from workbench.replay.timeline import Account, Timeline
 from workbench.study.energy import StepEnergy
 from workbench.study.scenario import Scenario
@@ -65,6 +67,16 @@ class Prediction:
     def unexplained_share(self) -> float:
         """Share of the predicted critical path that rests on lags no record explains, mean of the steps that count [1]."""
         return float(unexplained_share(self.graph, self.timeline)[kept_steps(self.graph.step_complete)].mean())
+
+    @cached_property
+    def launch_bound(self) -> LaunchBound:
+        """Regions of the predicted replay in which the device waits for the host to launch (see `workbench.replay.launch_bound`)."""
+        return launch_bound(self.graph, self.timeline)
+
+    @cached_property
+    def measured_launch_bound(self) -> LaunchBound:
+        """The same as recorded."""
+        return launch_bound(self.graph, self.measured_timeline)
 
     def operators(self) -> xr.Dataset:
         """Return the operator table as a labelled dataset over ``operator`` (see `workbench.study.tables`)."""

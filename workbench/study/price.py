@@ -10,8 +10,10 @@ import numpy as np
 
 from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost
 from workbench.cost.estimate import estimate
+from workbench.cost.host import HostFactors, host_factors
 from workbench.errors import Refused
 from workbench.graph.graph import DEVICE_KINDS, ROW_FIXED, ROW_HOST
+from workbench.hardware.host import KINDS
 from workbench.hardware.npu import NpuSpec
 from workbench.operators.table import COLLECTIVES, OpTable
 from workbench.study.messages import MessageTimes, message_times, with_messages
@@ -19,18 +21,15 @@ from workbench.study.scenario import Scenario
 
 PER_UNIT = (Evidence.VENDOR, Evidence.INTERPOLATED, Evidence.MODEL, Evidence.EXTRAPOLATED)
 """Evidence that prices a whole unit; its seconds are spread over the unit's recorded kernels."""
-HOST_SPREAD = 0.1
-"""Relative uncertainty [1] of the host's time where the candidate is not the recording's card, whose host comes with it.
-
-A judgement: the host's time is kept as recorded, and the hosts of two machines with different cards differ by about this much.
-"""
+HOST_ROWS = len(KINDS)
+"""Rows of host time among the values: one a kind of host work (`workbench.hardware.host.KINDS`)."""
 
 
 @dataclass(frozen=True)
 class Pricing:
     """Node v lasts ``weight[v] * value[row[v], cell]`` seconds.
 
-    Rows of ``value``: the U operators, the host factor, the constant 1, then one row a re-priced communication node.
+    Rows of ``value``: the U operators, the kinds of host work, the constant 1, then one row a re-priced communication node.
     ``low`` and ``high`` are ``value`` at the ends of the 80 % interval; ``owner`` is the operator of each row (-1: none).
     """
 
@@ -41,7 +40,7 @@ class Pricing:
     low: np.ndarray  # float64 [R, C]
     high: np.ndarray  # float64 [R, C]
     owner: np.ndarray  # int64 [R]
-    host_spread: np.ndarray  # float64 [C], relative uncertainty of the host's time
+    host: tuple[np.ndarray, np.ndarray, np.ndarray]  # float64 [K, C] each: host time over that recorded, nominal, low and high
 
     def node_seconds(self, cell: int = 0) -> np.ndarray:
         """Return the duration of every node in one cell, float64 [V] [s]."""
@@ -73,10 +72,10 @@ class Pricing:
             energy_why=tuple(self.cost.energy_why[cell] for cell in at),
         )
         columns = {name: getattr(self, name)[:, at] for name in ("value", "low", "high")}
-        spread = self.host_spread[at]
-        for array, ends in zip(columns.values(), _host_ends(hosts, spread), strict=True):
-            array[len(cost.evidence)] = ends
-        return replace(self, cost=cost, host_spread=spread, **columns)
+        nominal, low, high = (end[:, at] for end in self.host)
+        for array, end in zip(columns.values(), (nominal, low, high), strict=True):
+            array[len(cost.evidence) : len(cost.evidence) + HOST_ROWS] = end * hosts
+        return replace(self, cost=cost, host=(nominal, low, high), **columns)
 
 
 def price(scenario: Scenario, specs: Sequence[NpuSpec], host_factor: np.ndarray | None = None) -> Pricing:
@@ -96,20 +95,21 @@ def price(scenario: Scenario, specs: Sequence[NpuSpec], host_factor: np.ndarray 
     Pricing
     """
     graph, table = scenario.workload.graph, scenario.workload.table
-    cost = estimate(table, specs, source=scenario.source, vendor=scenario.vendor, anchored=scenario.anchored)
+    cost = estimate(table, specs, source=scenario.source, vendor=scenario.vendor, anchored=bool(scenario.anchored))
     messages = _unstated(message_times(graph, table, specs, scenario.source), cost)
     cost = with_messages(_recorded_collectives(table, cost), messages)
     factor = np.full(len(specs), scenario.host_factor) if host_factor is None else host_factor
     home = scenario.source.name if scenario.source is not None else ""
-    spread = np.array([0.0 if spec.name == home else HOST_SPREAD for spec in specs])
-    return _pricing(scenario, cost, factor, messages, spread)
+    hosts = [host_factors(scenario.source_host, scenario.host, moved=spec.name != home) for spec in specs]
+    return _pricing(scenario, cost, factor, messages, hosts)
 
 
 def price_recorded(scenario: Scenario) -> Pricing:
     """Price every node as recorded, but for the operators a vendor table names (identity without one)."""
     table = scenario.workload.table
     size = len(table)
-    seconds, evidence = table.measured_s.copy(), np.full(size, Evidence.MEASURED, dtype=np.int8)
+    seconds = table.measured_s.copy()
+    evidence = np.where(scenario.workload.estimated, Evidence.SCALED, Evidence.MEASURED).astype(np.int8)
     if scenario.vendor is not None:
         stated = scenario.vendor.lookup(table)
         seconds = np.where(np.isnan(stated), seconds, stated)
@@ -128,7 +128,8 @@ def price_recorded(scenario: Scenario) -> Pricing:
         idle_w=np.full(1, np.nan),
         energy_why=("no card is chosen",),
     )
-    return _pricing(scenario, cost, np.array([scenario.host_factor]), None, np.zeros(1))
+    hosts = [host_factors(scenario.source_host, scenario.host, moved=False)]
+    return _pricing(scenario, cost, np.array([scenario.host_factor]), None, hosts)
 
 
 def at_bounds(pricing: Pricing, cell: int = 0) -> np.ndarray:
@@ -150,12 +151,9 @@ def _recorded_collectives(table: OpTable, cost: OpCost) -> OpCost:
     return replace(cost, seconds=seconds, low_s=low, high_s=high)
 
 
-def _host_ends(host_factor: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the host factor, and it at the low and the high end of its uncertainty; float64 [C] each."""
-    return host_factor, host_factor / (1.0 + spread), host_factor * (1.0 + spread)
-
-
-def _pricing(scenario: Scenario, cost: OpCost, host_factor: np.ndarray, messages: MessageTimes | None, spread: np.ndarray) -> Pricing:
+def _pricing(
+    scenario: Scenario, cost: OpCost, host_factor: np.ndarray, messages: MessageTimes | None, hosts: Sequence[HostFactors]
+) -> Pricing:
     graph, table = scenario.workload.graph, scenario.workload.table
     size = len(table)
     per_unit = np.isin(cost.evidence, PER_UNIT)
@@ -163,17 +161,20 @@ def _pricing(scenario: Scenario, cost: OpCost, host_factor: np.ndarray, messages
     shared = np.zeros(len(graph), dtype=bool)
     shared[on_row] = per_unit[graph.op[on_row]]
     weight = np.where(shared, graph.share, graph.measured_s)
-    row = np.where(graph.op == ROW_HOST, size, np.where(graph.op == ROW_FIXED, size + 1, graph.op)).astype(np.int32)
-    owner = np.concatenate((np.arange(size), [-1, -1]))
-    ends = zip((cost.seconds, cost.low_s, cost.high_s), _host_ends(host_factor, spread), strict=True)
-    values = [_rows(table, cost, per_unit, seconds, host) for seconds, host in ends]
+    constant = size + HOST_ROWS
+    row = np.where(graph.op == ROW_HOST, size + scenario.workload.host_kinds, np.where(graph.op == ROW_FIXED, constant, graph.op))
+    row = row.astype(np.int32)
+    owner = np.concatenate((np.arange(size), np.full(HOST_ROWS + 1, -1)))
+    host = tuple(np.stack([getattr(one, end) for one in hosts], axis=1) for end in ("nominal", "low", "high"))
+    ends = zip((cost.seconds, cost.low_s, cost.high_s), host, strict=True)
+    values = [_rows(table, per_unit, seconds, end * host_factor) for seconds, end in ends]
     if messages is not None and len(messages.node):
         weight[messages.node] = 1.0
-        row[messages.node] = size + 2 + np.arange(len(messages.node))
+        row[messages.node] = constant + 1 + np.arange(len(messages.node))
         owner = np.concatenate((owner, messages.row))
         extra = (messages.seconds, messages.low_s, messages.high_s)
         values = [np.concatenate(pair) for pair in zip(values, extra, strict=True)]
-    made = Pricing(cost, weight, row, values[0], values[1], values[2], owner, spread)
+    made = Pricing(cost, weight, row, values[0], values[1], values[2], owner, (host[0], host[1], host[2]))
     return _scaled(made, node_factors(scenario)) if scenario.scale else made
 
 
@@ -186,14 +187,11 @@ def _scaled(pricing: Pricing, factor: np.ndarray) -> Pricing:
     return replace(out, cost=replace(cost, seconds=cost.seconds * mean, low_s=cost.low_s * mean, high_s=cost.high_s * mean))
 
 
-def _rows(table: OpTable, cost: OpCost, per_unit: np.ndarray, seconds: np.ndarray, host_factor: np.ndarray) -> np.ndarray:
-    """Return the value rows of operators, host and constant for one end of the interval, float64 [U + 2, C]."""
+def _rows(table: OpTable, per_unit: np.ndarray, seconds: np.ndarray, host: np.ndarray) -> np.ndarray:
+    """Return the value rows of operators, host [K, C] and constant for one end of the interval, float64 [U + K + 1, C]."""
     measured = table.measured_s[:, None]
     ratio = np.divide(seconds, measured, out=np.ones_like(seconds), where=measured > 0)
-    value = np.ones((len(table) + 2, seconds.shape[1]))
-    value[: len(table)] = np.where(per_unit[:, None], seconds, ratio)
-    value[len(table)] = host_factor
-    return value
+    return np.concatenate((np.where(per_unit[:, None], seconds, ratio), host, np.ones((1, seconds.shape[1]))))
 
 
 def node_factors(scenario: Scenario) -> np.ndarray:

@@ -38,6 +38,7 @@ from workbench.study.documents import (
 from workbench.study.energy import StepEnergy
 from workbench.study.inspect import inspect as inspect_document
 from workbench.study.prediction import Prediction
+from workbench.study.report_steps import distribution_document, launch_bound_document
 from workbench.study.shares import Coverage, bound_shares, coverage, row_totals
 from workbench.study.steps import kept_steps
 from workbench.study.vendor_coverage import predicted_coverage
@@ -98,11 +99,17 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
         npu=scenario.npu.name if scenario.npu else None,
         source=scenario.source.name if scenario.source else None,
         vendor=scenario.vendor is not None,
+        host=scenario.host.name if scenario.host else None,
+        source_host=scenario.source_host.name if scenario.source_host else None,
         host_factor=scenario.host_factor,
+        unprofiled_step_s=scenario.unprofiled_step_s,
+        profiler_event_s=scenario.workload.event_s,
         anchored=bool(scenario.anchored),
         scale=list(scenario.scale),
         digest=prediction.digest,
         steps=steps,
+        distribution=distribution_document(prediction),
+        launch_bound=launch_bound_document(prediction),
         account=AccountsDocument(measured=_account(prediction.measured_account, kept), predicted=_account(prediction.account, kept)),
         energy=_energy(prediction.energy),
         evidence_share=prediction.evidence_share,

@@ -10,7 +10,7 @@ from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.graph.graph import Graph
 from workbench.operators.table import OpTable
 
-PRICED = (Evidence.VENDOR, Evidence.INTERPOLATED, Evidence.MODEL)
+PRICED = (Evidence.VENDOR, Evidence.INTERPOLATED, Evidence.MODEL, Evidence.ANCHORED)
 
 
 def row_totals(graph: Graph, size: int, node_s: np.ndarray) -> np.ndarray:

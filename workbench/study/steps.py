@@ -7,6 +7,8 @@ import numpy as np
 from workbench.graph.graph import Graph
 from workbench.replay.timeline import Timeline
 
+OUTLIER = 0.10
+"""A step this far from the median step is named [1]."""
 OVERLAP = 1.05
 """A step this much longer than its period overlaps with the next."""
 
@@ -19,6 +21,31 @@ def overlaps(step_s: float, period_s: float) -> bool:
 def kept_steps(complete: np.ndarray) -> np.ndarray:
     """Return the steps that count for the median: the complete ones, or all where none is complete. Bool [S]."""
     return complete if complete.any() else np.ones_like(complete)
+
+
+def outlying(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps far from the median one, as recorded.
+
+    Parameters
+    ----------
+    graph : Graph
+
+    Returns
+    -------
+    warm, far : ndarray of int
+        Indices of the first steps of the recording, as long as each is longer than the median by `OUTLIER`: warming up; and of the
+        other steps that differ from it by more. Both are empty with fewer than three steps.
+    """
+    steps = graph.measured_step_s
+    none = np.zeros(0, dtype=np.int64)
+    if len(steps) < 3:
+        return none, none
+    typical = float(np.median(steps[kept_steps(graph.step_complete)]))
+    long = steps > (1 + OUTLIER) * typical
+    first = np.cumprod(long).astype(bool)
+    if first.all():
+        first[:] = False
+    return np.flatnonzero(first), np.flatnonzero((np.abs(steps - typical) > OUTLIER * typical) & ~first)
 
 
 def period(graph: Graph, timeline: Timeline) -> float:

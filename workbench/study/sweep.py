@@ -17,8 +17,9 @@ from workbench.replay.replay import replay, step_times
 from workbench.study.compare import ACCOUNT
 from workbench.study.dataset import Cells, to_dataset
 from workbench.study.energy import energy_of_steps
-from workbench.study.predict import predict, with_source
+from workbench.study.predict import predict
 from workbench.study.price import Pricing, at_bounds, price, price_recorded
+from workbench.study.recorded_on import with_source
 from workbench.study.scenario import Scenario
 from workbench.study.space import Axes, Constraints, Space, check_size, lay_out, sizes
 from workbench.study.steps import kept_steps

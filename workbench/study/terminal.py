@@ -16,6 +16,7 @@ from workbench.study.compare import ACCOUNT
 from workbench.study.dataset import reasons
 from workbench.study.report import CoverageDocument, EnergyDocument, NoteDocument, PredictionDocument
 from workbench.study.steps import overlaps
+from workbench.study.terminal_steps import host_words, steps_text
 
 MOST_ROWS = 40
 LONGEST = 72
@@ -46,6 +47,7 @@ def prediction_text(path: str, document: PredictionDocument, most: int = 10) -> 
     cautions = [note for note in document.notes if note.code in CAUTIONS]
     yield from (_note(note, "caution: ", "yellow") for note in cautions)
     yield _accounts(document)
+    yield from steps_text(document)
     if document.energy.joules is not None:
         yield Text(_energy(document.energy))
     rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "no device work"
@@ -85,7 +87,7 @@ def _headline(document: PredictionDocument) -> Text:
     card = f"on {document.npu}" if document.npu else "replayed as measured"
     source = f"recorded on {document.source}" if document.source else "recorded on an unknown card"
     extras = [text for text, on in (("vendor times", document.vendor), ("model only", document.npu and not document.anchored)) if on]
-    extras += [f"host factor {document.host_factor:g}"] if document.host_factor != 1 else []
+    extras += host_words(document)
     extras += [f"{pattern} takes {factor:g}x" for pattern, factor in document.scale]
     counted = sum(step.complete for step in document.steps)
     line.append("\n" + "; ".join([card, source, *extras, f"median of {counted or len(document.steps)} step(s)"]), style="dim")

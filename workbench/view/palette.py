@@ -66,6 +66,7 @@ EVIDENCE: dict[Evidence, Ink] = {
     Evidence.INTERPOLATED: Ink("interpolated", "#7CC8AE", "#8FDCC1"),
     Evidence.MODEL: Ink("model", "#56B4E9", "#8ACBF0"),
     Evidence.SCALED: Ink("scaled measurement", "#E69F00", "#F2BC4B"),
+    Evidence.ANCHORED: Ink("anchored", "#CC79A7", "#E09CC2"),
     Evidence.EXTRAPOLATED: Ink("extrapolated", "#D55E00", "#F08A3C"),
 }
 ACCOUNT: tuple[tuple[str, Ink], ...] = (
