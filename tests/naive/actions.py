@@ -54,6 +54,13 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Replay:
+    """Call the runtime once to queue all the device work of a captured graph; the call takes ``issue_ns`` of the program."""
+
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """Record an event on a stream: it is complete when everything queued there so far is."""
 
@@ -91,7 +98,7 @@ class Await:
     flag: str
 
 
-Action = Work | Begin | End | Launch | Record | Wait | Synchronize | Signal | Await
+Action = Work | Begin | End | Launch | Replay | Record | Wait | Synchronize | Signal | Await
 
 
 @dataclass(frozen=True, slots=True)

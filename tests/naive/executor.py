@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tests.naive.actions import Action, Await, Begin, End, Launch, Program, Record, Signal, Synchronize, Wait, Work
+from tests.naive.actions import Action, Await, Begin, End, Launch, Program, Record, Replay, Signal, Synchronize, Wait, Work
 
 
 @dataclass(slots=True)
@@ -178,6 +178,11 @@ class Machine:
             case Launch():
                 call.name = action.call
                 yield from self._launch(call, action)
+            case Replay(launches):
+                call.name, call.stream = "cudaGraphLaunch", launches[0].stream
+                yield self.program.issue_ns
+                for launch in launches:
+                    self._queue(call, launch)
             case Record(event, stream):
                 call.name, call.stream = "cudaEventRecord", stream
                 yield self.program.call_ns
@@ -197,14 +202,19 @@ class Machine:
         stream = call.stream = action.stream
         while self._unfinished.get(stream, 0) >= self.program.queue_depth:
             yield self._slot.setdefault(stream, Flag())
-        self._unfinished[stream] = self._unfinished.get(stream, 0) + 1
         yield self.program.issue_ns
-        row = Row(action.category, action.name, -1, -1, call.thread, stream, call.correlation, call.external_id, action)
-        done = Flag()
-        self._enqueue(stream, Item(self.now + self.program.latency_ns, row=row, ns=action.ns, completes=done))
+        done = self._queue(call, action)
         if action.blocking:
             yield done
             yield self.program.return_ns
+
+    def _queue(self, call: Row, action: Launch) -> Flag:
+        """Queue device work of a call; the flag tells its end."""
+        row = Row(action.category, action.name, -1, -1, call.thread, action.stream, call.correlation, call.external_id, action)
+        self._unfinished[action.stream] = self._unfinished.get(action.stream, 0) + 1
+        done = Flag()
+        self._enqueue(action.stream, Item(self.now + self.program.latency_ns, row=row, ns=action.ns, completes=done))
+        return done
 
     def _synchronize(self, call: Row, action: Synchronize) -> Iterator[int | Flag]:
         yield self.program.call_ns

@@ -132,7 +132,7 @@ class View:
         """Return which units a pattern names, bool [N].
 
         It is matched (``*`` is a wildcard) against the operator's name and signature, its kind (``gemm``), the kernel's name, and the
-        names of everything that encloses the operator, or the operator whose gradient it is: operators, annotations, modules.
+        names of what encloses it: operators, annotations, modules. Gradients belong to the modules and annotations of their forward.
         """
         fits = re.compile(translate(pattern)).match
         table, events = self.table, self.trace.events
@@ -148,10 +148,11 @@ class View:
         event = self.graph.event[self.node]
         kernel = (event >= 0) & named[events.name[event]]
         out |= (np.add.reduceat(kernel.astype(int), self.ptr[:-1]) > 0) & ~made if len(self) else out
-        for start in (np.where(self.operator >= 0, events.parent[self.operator], -1), self.forward):
+        enclosing = np.where(self.operator >= 0, events.parent[self.operator], -1)
+        for start, any_kind in ((enclosing, True), (self.forward, False)):
             at = start.copy()
             while (at >= 0).any():
-                out |= (at >= 0) & named[events.name[at]]
+                out |= (at >= 0) & named[events.name[at]] & (any_kind | (events.category[at] != Category.CPU_OP))
                 at = np.where(at >= 0, events.parent[at], -1)
         return out
 
