@@ -74,7 +74,7 @@ def notes_of(trace: Trace, found: Faults) -> list[Note]:
         notes.append(Note("negative-duration", where, len(found.negative), "durations below zero count as zero"))
     if len(found.overflow):
         lost = int((e.dur_ns[found.overflow] - found.clipped_ns).sum())
-        names = sorted({trace.name_of(int(i)) for i in found.overflow})[:3]
+        names = sorted(trace.strings[i] for i in np.unique(e.name[found.overflow]).tolist())[:3]
         text = f"recorded ends lie behind later launches of the same stream; {lost} ns are clipped before use: {', '.join(names)}"
         notes.append(Note("overflow-duration", where, len(found.overflow), text, "record again with a newer profiler"))
     if len(found.duplicate):
@@ -88,6 +88,7 @@ def notes_of(trace: Trace, found: Faults) -> list[Note]:
 def _duplicates(trace: Trace) -> np.ndarray:
     e = trace.events
     rows = np.flatnonzero((trace.is_device_work | np.isin(e.category, HOST_CALLS)) & (e.correlation >= 0))
+    rows = rows[_repeated(2 * e.correlation[rows] + trace.is_device_work[rows])]
     number, first = group(e.start_ns[rows], e.correlation[rows], e.name[rows])
     if len(first) == len(rows):
         return rows[:0]
@@ -100,3 +101,11 @@ def _duplicates(trace: Trace) -> np.ndarray:
     graph_node = trace.integer_arg("graph node id")
     same[1:] &= graph_node[rows[1:]] == graph_node[rows[:-1]]
     return np.sort(rows[same])
+
+
+def _repeated(number: np.ndarray) -> np.ndarray:
+    """Bool: numbers that may occur more than once; all, where they are too scattered to be counted at once."""
+    low = int(number.min())
+    if int(number.max()) - low > 8 * len(number) + (1 << 20):
+        return np.ones(len(number), bool)
+    return np.bincount(number - low)[number - low] > 1
