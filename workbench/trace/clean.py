@@ -88,6 +88,8 @@ def notes_of(trace: Trace, found: Faults) -> list[Note]:
 def _duplicates(trace: Trace) -> np.ndarray:
     e = trace.events
     rows = np.flatnonzero((trace.is_device_work | np.isin(e.category, HOST_CALLS)) & (e.correlation >= 0))
+    if not len(rows):
+        return rows
     rows = rows[_repeated(2 * e.correlation[rows] + trace.is_device_work[rows])]
     number, first = group(e.start_ns[rows], e.correlation[rows], e.name[rows])
     if len(first) == len(rows):
