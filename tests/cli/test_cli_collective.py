@@ -119,3 +119,16 @@ def test_compression_pays_on_slow_links_and_not_on_fast_ones(run, tmp_path) -> N
         last = document["rows"][-1]
         assert (last["compressed_s"] < last["seconds"]) == pays
         assert (document["compression"][0]["from_bytes"] is not None and document["compression"][0]["to_bytes"] is None) == pays
+
+
+def test_a_fit_is_written_and_told(run, tmp_path) -> None:
+    table, out = tmp_path / "measured.csv", tmp_path / "fitted.yaml"
+    document = json.loads(run("collective", "--cluster", "dgx-a100", "--collective", "all_gather", "--cards", "2,8", "--json").stdout)
+    with table.open("w") as target:
+        target.write("collective,cards,bytes,time_us\n")
+        target.writelines(f"all_gather,{r['cards']},{r['bytes']:.0f},{2e6 * r['seconds']}\n" for r in document["rows"])
+    done = run("collective", table, "--cluster", "dgx-a100", "--fit", out)
+    assert done.returncode == 0, done.stderr
+    assert "median error of messages left out" in done.stdout
+    again = json.loads(run("collective", table, "--cluster", out, "--json").stdout)
+    assert max(abs(row["error"]) for row in again["rows"]) < 0.05  # twice as slow in all: launches, steps and bandwidth

@@ -48,6 +48,7 @@ class ProtocolSpec:
     step_memory: float
     step_bus: float
     step_network: float
+    message_share: float | None
     messages: bool
     in_network: bool
 
@@ -62,6 +63,8 @@ class Library:
 
     name: str
     algorithms: tuple[str, ...]
+    message_launch: float
+    copy: float
     chunks: int
     protocols: tuple[ProtocolSpec, ...]
     sources: tuple[str, ...]
@@ -76,6 +79,9 @@ class ClusterSpec:
     npu: str
     tiers: tuple[Tier, ...]
     library: Library
+    launch_factor: float
+    step_factor: float
+    error: float | None
     confidence: str
     sources: tuple[str, ...]
     weak: tuple[str, ...]
@@ -94,7 +100,7 @@ class ClusterSpec:
     @cached_property
     def digest(self) -> str:
         """Hash of everything that enters a time."""
-        return hashlib.sha256(repr((self.tiers, self.library)).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr((self.tiers, self.library, self.launch_factor, self.step_factor)).encode()).hexdigest()[:16]
 
     def medium(self, level: int) -> str:
         """What a tier runs over: as stated, else memory for the innermost and a network above."""

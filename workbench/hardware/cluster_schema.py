@@ -19,6 +19,9 @@ TOP: Mapping[str, Entry] = {
     "npu": Entry("text", "", label="Card", help="The card's name in the catalogue, or the path of its description."),
     "npus": Entry("int", None, label="Cards", help="Cards in all, checked against the tiers; switches do not count.", low=1, high=1e6),
     "library": Entry("text", "ideal", label="Library", help="Protocols of the collectives: a name under data/cluster/libraries."),
+    "launch_factor": Entry("float", 1.0, "", "launch factor", "Fitted: on the library's launch times.", 0.2, 5.0),
+    "step_factor": Entry("float", 1.0, "", "step factor", "Fitted: on latencies of tiers and steps of protocols.", 0.2, 5.0),
+    "error": Entry("float", None, "", "error", "Fitted: median relative error of messages left out of the fit.", 0.0, 2.0, zero_ok=True),
     "confidence": Entry("choice", "weak", label="Confidence", choices=("high", "medium", "weak", "invented")),
     "sources": Entry("texts", (), label="Sources"),
     "weak": Entry("texts", (), label="Weak numbers"),
@@ -48,6 +51,12 @@ ALGORITHMS = (
 LIBRARY: Mapping[str, Entry] = {
     "name": Entry("text", REQUIRED, label="Name"),
     "algorithms": Entry("texts", ALGORITHMS, label="Algorithms", help="Those it has for reductions, gathers and broadcasts."),
+    "message_launch": Entry(
+        "quantity", 0.0, "s", "message launch", "Added to launches of send/receive and all-to-all.", 0.0, 1e-5, zero_ok=True
+    ),
+    "copy": Entry(
+        "float", 0.0, "", "copy", "Time of a member's own part, only copied, over that of a part sent on.", 0.0, 1.0, zero_ok=True
+    ),
     "chunks": Entry("int", 1, "", "chunks", "Pieces a hierarchical collective sends through its tiers as through a pipeline.", 1, 64),
     "sources": Entry("texts", (), label="Sources"),
     "weak": Entry("texts", (), label="Weak numbers"),
@@ -60,6 +69,9 @@ PROTOCOL: Mapping[str, Entry] = {
     ),
     "step_bus": Entry("quantity", 0.0, "s", "step", "The same across the bus of a host.", 0.0, 1e-4, zero_ok=True),
     "step_network": Entry("quantity", 0.0, "s", "step", "The same across a network.", 0.0, 1e-4, zero_ok=True),
+    "message_share": Entry(
+        "float", None, "", "message share", "Payload share of send/receive and all-to-all, where it differs.", 0.1, 1.0, maximum=1.0
+    ),
     "messages": Entry("bool", True, label="messages", help="Also used for send/receive and all-to-all."),
     "in_network": Entry("bool", False, label="in network", help="The one that switches which add use; no other does."),
 }

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import yaml
 
+from workbench import units
 from workbench.data import data_path, is_file, read_small
 from workbench.errors import InvalidSpec, Note, UnreadableInput
 from workbench.hardware import cluster_schema as schema
 from workbench.hardware.check import unknown_key
 from workbench.hardware.cluster import ClusterSpec, Library, ProtocolSpec, Tier, check_tiers
+from workbench.hardware.schema import Entry
 from workbench.hardware.yaml_reader import Reader, mapping_of
 
 _FIX = "start with name:, npu:, tiers:"
@@ -104,6 +108,22 @@ def read_cluster(text: str, file: str) -> ClusterSpec:
         Not YAML, unknown or missing key, bare number for a quantity, or values that contradict each other.
     """
     return _ClusterReader(file).cluster(mapping_of(text, file, "a cluster description", _FIX))
+
+
+def cluster_yaml(cluster: ClusterSpec) -> str:
+    """Write a cluster as YAML text; `read_cluster` gives an equal one back."""
+
+    def plain(entry: Entry, value: Any) -> Any:
+        if entry.unit:
+            return units.format(value, entry.unit)
+        return list(value) if isinstance(value, tuple) else value
+
+    def texts(entries: Mapping[str, Entry], values: object) -> dict[str, Any]:
+        given = {key: getattr(values, key) for key in entries if hasattr(values, key)}
+        return {key: plain(entries[key], v) for key, v in given.items() if v != entries[key].default and v not in ((), "")}
+
+    document = texts(schema.TOP, cluster) | {"library": cluster.library.name, "tiers": [texts(schema.TIER, tier) for tier in cluster.tiers]}
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=130)
 
 
 class _ClusterReader(Reader):

@@ -20,6 +20,9 @@ from workbench.network.groups import Group
 from workbench.network.traffic import Site, Traffic, algorithms
 from workbench.operators.table import Kind
 
+MESSAGES = (Kind.SEND_RECV, Kind.ALL_TO_ALL)
+"""Kinds in which members send what others alone receive."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -124,7 +127,7 @@ def _curve(cluster: ClusterSpec, kind: Kind, group: Group, algorithm: str, proto
             if algorithm not in ("", traffic.algorithm) or protocol not in ("", way.name):
                 continue
             for chunks in {1, cluster.library.chunks if not traffic.together else 1}:
-                start, slope, flow = _line(site, traffic, way, chunks)
+                start, slope, flow = _line(site, traffic, way, chunks, kind in MESSAGES)
                 names.append((traffic.algorithm, way.name))
                 starts.append(start)
                 slopes.append(slope)
@@ -145,21 +148,25 @@ def _curve(cluster: ClusterSpec, kind: Kind, group: Group, algorithm: str, proto
 
 def _has(library: Library, kind: Kind, traffic: Traffic, way: ProtocolSpec) -> bool:
     """Whether a library does a collective by an algorithm and a protocol."""
-    if kind in (Kind.SEND_RECV, Kind.ALL_TO_ALL):
+    if kind in MESSAGES:
         return way.messages and not way.in_network
     return traffic.in_network == way.in_network and traffic.algorithm in library.algorithms
 
 
-def _line(site: Site, traffic: Traffic, way: ProtocolSpec, chunks: int) -> tuple[float, float, np.ndarray]:
+def _line(site: Site, traffic: Traffic, way: ProtocolSpec, chunks: int, messages: bool) -> tuple[float, float, np.ndarray]:
     """Start [s], slope [s/B] and flow over the busiest link of every tier [s/B] of one choice."""
-    cluster = site.cluster
-    wait = np.array([tier.latency + way.step(cluster.medium(t)) for t, tier in enumerate(cluster.tiers)]) * np.array(traffic.steps)
+    cluster, share = site.cluster, way.message_share if messages and way.message_share else way.share
+    launch = way.launch + (cluster.library.message_launch if messages else 0.0)
+    step = np.array([tier.latency + way.step(cluster.medium(t)) for t, tier in enumerate(cluster.tiers)])
+    wait = cluster.step_factor * step * np.array(traffic.steps)
+    start = cluster.launch_factor * launch + wait.sum()
     flow = np.array([_flow(site, traffic, t) for t in range(len(cluster.tiers))])
-    carried = flow / way.share
+    carried = flow / share
+    inner = cluster.tiers[0]
+    own = cluster.library.copy * traffic.copied / (inner.bandwidth_per_direction * inner.ports * inner.efficiency * share)
     if traffic.together:
-        return way.launch + wait.sum(), carried.max(), flow
-    start = wait.sum() + (chunks - 1) * wait.max()
-    return way.launch + start, (carried.sum() + (chunks - 1) * carried.max()) / chunks, flow
+        return start, carried.max() + own, flow
+    return start + (chunks - 1) * wait.max(), (carried.sum() + (chunks - 1) * carried.max()) / chunks + own, flow
 
 
 def _flow(site: Site, traffic: Traffic, t: int) -> float:

@@ -28,7 +28,7 @@ class Traffic:
 
     ``steps[t]`` messages follow each other across tier t. Per byte of the message, ``out[t]`` bytes cross the busiest link out of an
     instance of the tier below, over ``lanes[t]`` cards' ports at most, and ``up[t]`` the links above it (see `topology`). Tiers work
-    ``together`` or one after the other.
+    ``together`` or one after the other. ``copied`` bytes a member only copies, from its input or out of a buffer.
     """
 
     algorithm: str
@@ -38,6 +38,7 @@ class Traffic:
     lanes: tuple[int, ...]
     together: bool = True
     in_network: bool = False
+    copied: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -100,15 +101,16 @@ def _rings(kind: Kind, site: Site) -> Iterator[Traffic]:
     """Yield a ring over all members, and one ring for every card of an innermost instance (rails) or direction, each with its part."""
     n, group, tiers = site.group.size, site.group, range(len(site.group.counts))
     passes, share = (1, 1.0) if kind == Kind.BROADCAST else (PASSES[kind], PASSES[kind] * (n - 1) / n)
+    own = 0.0 if kind == Kind.BROADCAST else 1.0 / n
     first = next((t for t in tiers if group.edges[t]), 0)  # of n messages round the ring, n - 1 follow each other
     steps = tuple(float(passes * (edges - (t == first))) for t, edges in enumerate(group.edges))
     moved = [share * group.crossings[t] for t in tiers]
     loads = [site.load(neighbour_load, t) for t in tiers]
     up = tuple(m * load[1] for m, load in zip(moved, loads, strict=True))
-    yield Traffic("ring", steps, tuple(moved), up, tuple(max(1, c) for c in group.crossings))
+    yield Traffic("ring", steps, tuple(moved), up, tuple(max(1, c) for c in group.crossings), copied=own)
     apart = [parallel_rings(site.cluster.tiers[t], group.counts[t]) for t in tiers]
     if len(site.used) > 1 or max(apart) > 1:
-        yield Traffic("rings", steps, tuple(m / a for m, a in zip(moved, apart, strict=True)), up, _rails(site))
+        yield Traffic("rings", steps, tuple(m / a for m, a in zip(moved, apart, strict=True)), up, _rails(site), copied=own)
 
 
 def _grid(site: Site, passes: int) -> Iterator[Traffic]:
@@ -137,7 +139,7 @@ def _direct(site: Site, passes: int) -> Traffic:
             out[t - 1] += out[t] / counts[t - 1]
     last = max(site.used, default=0)
     steps = tuple(float(passes) if t == last else 0.0 for t in range(len(counts)))
-    return Traffic("direct", steps, tuple(o * site.load(uniform_load, t)[0] for t, o in enumerate(out)), tuple(up), inside)
+    return Traffic("direct", steps, tuple(o * site.load(uniform_load, t)[0] for t, o in enumerate(out)), tuple(up), inside, copied=1.0 / n)
 
 
 def _halving_doubling(site: Site, passes: int) -> Traffic:

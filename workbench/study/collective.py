@@ -16,7 +16,14 @@ from workbench.network.groups import Group, group_of
 from workbench.operators.table import Kind
 from workbench.study.collective_messages import Message
 from workbench.study.document import note_documents
-from workbench.study.documents_collective import CollectiveDocument, CollectivesDocument, CompressionDocument, RangeDocument
+from workbench.study.documents_collective import (
+    CollectiveDocument,
+    CollectivesDocument,
+    CompressionDocument,
+    FabricFitDocument,
+    RangeDocument,
+)
+from workbench.study.fabric_fit import FabricFit
 
 BUS = {Kind.ALL_REDUCE: 2.0, Kind.ALL_GATHER: 1.0, Kind.REDUCE_SCATTER: 1.0, Kind.ALL_TO_ALL: 1.0}
 """Factor of (n - 1)/n in the bus bandwidth, NVIDIA nccl-tests, doc/PERFORMANCE.md."""
@@ -45,7 +52,9 @@ def write_collectives(document: CollectivesDocument, path: str) -> None:
             writer.writerow([*("" if cells[name] is None else cells[name] for name in plain), *(row.link_load[tier] for tier in tiers)])
 
 
-def collectives(cluster: ClusterSpec, messages: Iterable[Message], placed: Placed = Placed()) -> CollectivesDocument:
+def collectives(
+    cluster: ClusterSpec, messages: Iterable[Message], placed: Placed = Placed(), fit: FabricFit | None = None
+) -> CollectivesDocument:
     """Price messages on a cluster.
 
     Parameters
@@ -53,6 +62,8 @@ def collectives(cluster: ClusterSpec, messages: Iterable[Message], placed: Place
     cluster : ClusterSpec
     messages : iterable of Message
     placed : Placed
+    fit : FabricFit, optional
+        How the cluster was fitted, to be told.
 
     Returns
     -------
@@ -83,8 +94,13 @@ def collectives(cluster: ClusterSpec, messages: Iterable[Message], placed: Place
         rows=rows,
         ranges=[found for (kind, cards, _), line in curves.items() for found in _ranges(kind, cards, line)],
         compression=[] if placed.codec is None else [_pays(cluster, group, placed.codec) for group in groups.values()],
+        fit=None if fit is None else _fit_document(fit),
         notes=note_documents([*cluster.notes, *_notes(cluster, asked)]),
     )
+
+
+def _fit_document(fit: FabricFit) -> FabricFitDocument:
+    return FabricFitDocument(fitted=fit.fitted, rows=fit.rows, before=fit.before, median=fit.median, mean=fit.mean, bias=fit.bias)
 
 
 def _pays(cluster: ClusterSpec, group: Group, codec: Codec) -> CompressionDocument:

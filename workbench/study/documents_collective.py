@@ -45,6 +45,17 @@ class CompressionDocument(Document):
     to_bytes: Maybe = Field(description="null: all larger ones, or it never pays")
 
 
+class FabricFitDocument(Document):
+    """Scalars of a cluster fitted to the measured messages; errors are of messages left out of the fit."""
+
+    fitted: dict[str, float] = Field(description="by field of the cluster's description")
+    rows: int
+    before: float = Field(description="median relative error without the fit")
+    median: float
+    mean: float
+    bias: float
+
+
 class CollectivesDocument(Document):
     """Output of ``workbench collective --json``."""
 
@@ -55,4 +66,5 @@ class CollectivesDocument(Document):
     rows: list[CollectiveDocument]
     ranges: list[RangeDocument]
     compression: list[CompressionDocument] = Field(description="once a group of an all-reduce; empty where not asked for")
+    fit: FabricFitDocument | None
     notes: list[NoteDocument]

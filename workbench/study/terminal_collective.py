@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench import units
-from workbench.study.documents_collective import CollectiveDocument, CollectivesDocument, CompressionDocument
+from workbench.study.documents_collective import CollectiveDocument, CollectivesDocument, CompressionDocument, FabricFitDocument
 from workbench.study.terminal import notes_text, percent, seconds, table_of
 
 
@@ -21,11 +21,19 @@ def collective_text(document: CollectivesDocument, most: int = 40) -> Iterator[R
     if errors:
         middle, mean = errors[len(errors) // 2], sum(errors) / len(errors)
         yield Text(f"against the measured times: median error {percent(middle)}, mean {percent(mean)} of {len(errors)} messages")
+    if document.fit is not None:
+        yield Text(_fit(document.fit))
     yield _ranges(document)
     for found in document.compression:
         yield Text(f"compressing an all-reduce of {found.cards} cards {_pays(found)}", style="cyan")
     yield _rows(document.rows[:most], len(document.rows))
     yield from notes_text(document.notes)
+
+
+def _fit(found: FabricFitDocument) -> str:
+    scalars = ", ".join(f"{name} {value:.3g}" for name, value in found.fitted.items())
+    errors = f"{percent(found.median)} (mean {percent(found.mean)}, bias {percent(found.bias)}); {percent(found.before)} without the fit"
+    return f"fitted to {found.rows} messages: {scalars}; median error of messages left out {errors}"
 
 
 def _pays(found: CompressionDocument) -> str:
