@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.hardware.host import KINDS, HostSpec
 
-UNKNOWN = {"interpreter": 0.2, "operators": 0.2, "library": 0.2, "compute": 2.0, "launch": 0.3, "copy": 1.0, "call": 0.5}
+UNKNOWN = {"interpreter": 0.2, "operators": 0.2, "library": 0.2, "compute": 2.0, "launch": 0.5, "copy": 1.0, "call": 0.5}
 """Relative uncertainty [1] of host time on a host nothing is known of.
 
 Three public programs, each recorded on two machines of other makers, differ by 0.80 to 0.87 (interpreter), 0.82 to 0.96 (operators),
