@@ -140,7 +140,7 @@ def silences(seen: Seen) -> list[FindingDocument]:
         shift = int(e.start_ns[order[0]]) - round(float(seen.begins(order[:1])[0]) * NS)
         until = np.maximum.accumulate(e.start_ns[order] + e.dur_ns[order])[:-1] - shift
         again = e.start_ns[order[1:]] - shift
-        hit = again - until > SILENCE * seen.steps_s / max(len(seen.window_rank), 1) * NS
+        hit = again - until > max(SILENCE * seen.steps_s / max(len(seen.window_rank), 1), JOIN_S) * NS
         low, high = seen.inside((until[hit], again[hit]), int(rank))
         if not len(low):
             continue

@@ -112,7 +112,7 @@ def _phases(document: InspectDocument) -> Table:
     for layer in document.layers[:3]:
         name = f"  {layer.layers} x {layer.family}" if layer.basis == "module" else f"  {layer.layers} alike ({layer.family})"
         table.add_row(name, seconds(layer.seconds), percent(layer.share), "", "", "", "", f"by {layer.basis}")
-    table.columns[0].justify = "left"
+    table.columns[0].justify, table.columns[0].no_wrap = "left", True
     return table
 
 
