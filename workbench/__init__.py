@@ -19,6 +19,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from workbench.cost.vendor import read_vendor
     from workbench.errors import InvalidSpec, Note, Refused, UnreadableInput, WorkbenchError
+    from workbench.graph.rewrite_batch import ScaleBatch
+    from workbench.graph.rewrite_capture import Capture
+    from workbench.graph.rewrite_drop import Drop, Split
+    from workbench.graph.rewrite_fuse import Fuse
+    from workbench.graph.rewrite_move import Move, Overlap
+    from workbench.graph.rewrite_retype import Retype
+    from workbench.hardware.host import load_host
     from workbench.hardware.npu import catalogue, load_npu
     from workbench.study.axes import linspace, logspace, tied
     from workbench.study.chakra import write_chakra
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     from workbench.study.operators_csv import list_operators, read_operators
     from workbench.study.perfetto import write_perfetto
     from workbench.study.predict import predict
+    from workbench.study.rewrites import rewrites
     from workbench.study.scenario import Scenario
     from workbench.study.stacks import stacks
     from workbench.study.sweep import sweep
@@ -46,6 +54,7 @@ _HOMES = {
     "facts": "trace.facts",
     "catalogue": "hardware.npu",
     "load_npu": "hardware.npu",
+    "load_host": "hardware.host",
     "read_vendor": "cost.vendor",
     "Scenario": "study.scenario",
     "predict": "study.predict",
@@ -72,6 +81,15 @@ _HOMES = {
     "roofline": "view.roofline",
     "stack_bars": "view.stack",
     "sweep_curve": "view.sweep",
+    "rewrites": "study.rewrites",
+    "Fuse": "graph.rewrite_fuse",
+    "Drop": "graph.rewrite_drop",
+    "Split": "graph.rewrite_drop",
+    "Retype": "graph.rewrite_retype",
+    "Move": "graph.rewrite_move",
+    "Overlap": "graph.rewrite_move",
+    "Capture": "graph.rewrite_capture",
+    "ScaleBatch": "graph.rewrite_batch",
     "WorkbenchError": "errors",
     "UnreadableInput": "errors",
     "InvalidSpec": "errors",
@@ -80,10 +98,11 @@ _HOMES = {
 }
 
 __all__ = [
-    "InvalidSpec", "Note", "Refused", "Scenario", "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at",
-    "compare", "compare_traces", "estimate", "facts", "lag_table", "links", "linspace", "list_operators", "load_npu", "logspace",
-    "open_trace", "operator_table", "predict", "price_operators", "ratio", "read_operators", "read_vendor", "roofline", "stack_bars",
-    "stacks", "stragglers", "sweep", "sweep_curve", "tied", "timeline", "write_chakra", "write_perfetto",
+    "Capture", "Drop", "Fuse", "InvalidSpec", "Move", "Note", "Overlap", "Refused", "Retype", "ScaleBatch", "Scenario", "Split",
+    "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare", "compare_traces", "estimate", "facts",
+    "lag_table", "links", "linspace", "list_operators", "load_host", "load_npu", "logspace", "open_trace", "operator_table", "predict",
+    "price_operators", "ratio", "read_operators", "read_vendor", "rewrites", "roofline", "stack_bars", "stacks", "stragglers", "sweep",
+    "sweep_curve", "tied", "timeline", "write_chakra", "write_perfetto",
 ]  # fmt: skip
 
 

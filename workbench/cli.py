@@ -21,6 +21,7 @@ from workbench.cli_inspect import inspect
 from workbench.cli_network import collective
 from workbench.cli_operators import calibrate, estimate
 from workbench.cli_output import WIDTH, show, writable
+from workbench.cli_rewrites import rewrites
 from workbench.cli_scenario import each, scenario_of, scenario_options
 from workbench.errors import WorkbenchError
 
@@ -216,6 +217,7 @@ cli.add_command(counters)
 cli.add_command(cache)
 cli.add_command(compare)
 cli.add_command(collective)
+cli.add_command(rewrites)
 
 if __name__ == "__main__":
     main()

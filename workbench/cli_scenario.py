@@ -32,6 +32,7 @@ def scenario_options(command: F) -> F:
         click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us."),
         click.option("--vendor-contract", multiple=True, metavar="KEY=ANSWER,...", help="What its times mean: launch=no,clock=1.41 GHz."),
         click.option("--host", metavar="NAME|FACTOR", help="Machine around the card (data/host or a YAML file), or a factor on host work."),
+        click.option("--source-host", metavar="NAME", help="Machine the trace was recorded on, where it is not recognised."),
         click.option("--host-factor", type=float, callback=_factor, help="Host work takes this many times as long (default 1)."),
         click.option(
             "--anchored/--model-only",
@@ -42,6 +43,7 @@ def scenario_options(command: F) -> F:
         click.option(
             "--scale", metavar="PATTERN=FACTOR", multiple=True, help="Operators or kernels of this name take FACTOR times as long."
         ),
+        click.option("--rewrite", metavar="EDIT", multiple=True, help="Edit the recording: 'fuse:A > B', 'retype:gemm=bf16', capture ..."),
         click.option("--salvage", is_flag=True, help="Import what is whole of a damaged file, and say what is lost."),
     )
     for option in reversed(options):
@@ -57,11 +59,13 @@ def each(paths: Sequence[str], salvage: bool) -> Iterable[tuple[str, Trace]]:
 
 
 def scenario_of(trace: Trace, npu: str | None, source: str | None, settings: Sequence[str], vendor: str | None,
-                vendor_columns: Sequence[str], vendor_contract: Sequence[str], host: str | None, host_factor: float | None,
-                anchored: bool | None, unprofiled_step: str | None, scale: Sequence[str]) -> Scenario:  # fmt: skip
+                vendor_columns: Sequence[str], vendor_contract: Sequence[str], host: str | None,
+                source_host: str | None, host_factor: float | None, anchored: bool | None, unprofiled_step: str | None, scale: Sequence[str], rewrite: Sequence[str]) -> Scenario:  # fmt: skip
     """Make the scenario the options describe."""
     from workbench import units
     from workbench.cost.vendor import read_vendor
+    from workbench.graph.rewrite_text import parse_rewrite
+    from workbench.hardware.host import load_host
     from workbench.hardware.npu import load_npu
     from workbench.study.asked import parse_host, parse_scale, parse_setting
     from workbench.study.scenario import Scenario
@@ -79,8 +83,10 @@ def scenario_of(trace: Trace, npu: str | None, source: str | None, settings: Seq
         host_factor=next((f for f in (host_factor, factor) if f is not None), 1.0),
         anchored=anchored,
         host=machine,
+        source_host=load_host(source_host) if source_host is not None else None,
         unprofiled_step_s=None if unprofiled_step is None else units.parse(unprofiled_step, "s", "--unprofiled-step"),
         scale=tuple(parse_scale(text) for text in scale),
+        rewrites=tuple(parse_rewrite(text) for text in rewrite),
     )
     changes = dict(parse_setting(text) for text in settings)
     if len(changes) < len(settings):

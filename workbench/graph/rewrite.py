@@ -33,12 +33,13 @@ class Rewritten:
     table: OpTable
     trace: Trace = field(repr=False)
     origin: np.ndarray = field(repr=False)  # int64 [V], node of the recording (-1: added)
+    operator: np.ndarray | None = field(repr=False, default=None)  # int64 by node of the recording: the operator that asked for it
     made: Mapping[int, Made] = field(repr=False, default_factory=lambda: MappingProxyType({}))  # by row: what it is made of
 
     @cached_property
     def view(self) -> View:
         """Its units."""
-        return view(self.graph, self.table, self.trace)
+        return view(self.graph, self.table, self.trace, None if self.operator is None else self.operator[self.origin])
 
     @property
     def has_device(self) -> bool:
@@ -60,7 +61,10 @@ class Rewrite(Protocol):
 
 def recorded(graph: Graph, table: OpTable, trace: Trace) -> Rewritten:
     """Return a recording no edit has touched yet."""
-    return Rewritten(graph, table, trace, np.arange(len(graph)))
+    found = Rewritten(graph, table, trace, np.arange(len(graph)))
+    operator = np.full(len(graph) + 1, -1, dtype=np.int64)  # the last: of added nodes
+    operator[found.view.node] = np.repeat(found.view.operator, np.diff(found.view.ptr))
+    return replace(found, operator=operator)
 
 
 def rewrite(of: Rewritten, edits: Iterable[Rewrite]) -> Rewritten:

@@ -143,7 +143,7 @@ class Chains:
         synced = self.synced.get(int(graph.resource[calls[0][0]]))
         if synced is not None and ((synced > calls[0].min()) & (synced < calls[1].max())).any():
             return "the host waits for the device between them"
-        if (graph.kind[np.concatenate((a, b))] != NodeKind.COMPUTE).any():
+        if any((graph.kind[nodes] != NodeKind.COMPUTE).all() for nodes in (a, b)):
             return "a copy or message is no kernel to fuse"
         return ""
 

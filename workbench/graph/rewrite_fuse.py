@@ -17,7 +17,7 @@ from workbench.graph.rewrite_rows import Made, NewRow, Rows, row_of
 from workbench.graph.rewrite_view import View
 from workbench.operators.table import Dtype, Kind
 
-ASSUMED = "that nothing else reads the intermediate is assumed: tensors are not recorded (add an execution trace)"
+ASSUMED = "by order and shapes alone, each is taken to read what the one before it writes, and nothing else to (add an execution trace)"
 KEPT = "the intermediate is written all the same: its gradient, or a sum around a norm, may read it"
 ATTENTION = "attention"
 

@@ -157,8 +157,8 @@ class View:
         return out
 
 
-def view(graph: Graph, table: OpTable, trace: Trace) -> View:
-    """Lay the units of a graph out in stream order."""
+def view(graph: Graph, table: OpTable, trace: Trace, asked: np.ndarray | None = None) -> View:
+    """Lay the units of a graph out in stream order; ``asked`` is the operator of every node, int64 [V], where it is known already."""
     priced = np.flatnonzero((graph.op >= 0) & (graph.unit >= 0))
     priced = priced[np.lexsort((priced, graph.resource[priced]))]
     ids, head, inverse = np.unique(graph.unit[priced], return_index=True, return_inverse=True)
@@ -173,7 +173,7 @@ def view(graph: Graph, table: OpTable, trace: Trace) -> View:
     edges = np.flatnonzero(graph.edge_kind == EdgeKind.LAUNCH)
     launch[into[edges]] = graph.edge_from[edges]
     row = graph.op[first].astype(np.int64)
-    operator = _operators(graph, table, trace, first, launch, row)
+    operator = _operators(graph, table, trace, first, launch, row) if asked is None else asked[first]
     return View(
         graph, table, trace, node, ptr, row, graph.resource[first].astype(np.int64), graph.step[first].astype(np.int64), launch, operator
     )

@@ -14,6 +14,7 @@ from workbench.study.documents_compare import ComparisonDocument
 from workbench.study.documents_counters import CountersDocument
 from workbench.study.documents_inspect import AccountDocument, Facts, InspectDocument
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument
+from workbench.study.documents_rewrites import RewritesDocument
 from workbench.study.documents_vendor import VendorDocument
 
 __all__ = ["AccountDocument", "Document", "Facts", "InspectDocument", "Maybe", "NoteDocument", "finite", "to_json"]
@@ -144,6 +145,7 @@ class PredictionDocument(Document):
     profiler_event_s: float = Field(description="what the profiler cost a host event, taken off the host's time; 0: nothing is taken off")
     anchored: bool
     scale: list[tuple[str, float]] = Field(description="factors the user put on operators, by name pattern")
+    rewrites: list[str] = Field(description="edits of the recording, as --rewrite takes them")
     digest: str
     steps: list[StepDocument]
     distribution: DistributionDocument
@@ -218,6 +220,7 @@ SCHEMAS: dict[str, type[Document]] = {
     "cache": CacheDocument,
     "collective": CollectivesDocument,
     "compare": ComparisonDocument,
+    "rewrites": RewritesDocument,
 }
 
 

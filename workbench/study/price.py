@@ -162,7 +162,9 @@ def _pricing(
     shared[on_row] = per_unit[graph.op[on_row]]
     weight = np.where(shared, graph.share, graph.measured_s)
     constant = size + HOST_ROWS
-    row = np.where(graph.op == ROW_HOST, size + scenario.workload.host_kinds, np.where(graph.op == ROW_FIXED, constant, graph.op))
+    row = np.where(
+        graph.op == ROW_HOST, size + scenario.workload.host_kinds.astype(np.int32), np.where(graph.op == ROW_FIXED, constant, graph.op)
+    )
     row = row.astype(np.int32)
     owner = np.concatenate((np.arange(size), np.full(HOST_ROWS + 1, -1)))
     host = tuple(np.stack([getattr(one, end) for one in hosts], axis=1) for end in ("nominal", "low", "high"))

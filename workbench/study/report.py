@@ -106,6 +106,7 @@ def prediction_document(prediction: Prediction) -> PredictionDocument:
         profiler_event_s=scenario.workload.event_s,
         anchored=bool(scenario.anchored),
         scale=list(scenario.scale),
+        rewrites=[edit.text for edit in prediction.scenario.rewrites],
         digest=prediction.digest,
         steps=steps,
         distribution=distribution_document(prediction),

@@ -43,25 +43,32 @@ class EditedWorkload(Workload):
     base: Workload = field(repr=False)
     rewrites: tuple[Rewrite, ...]
     source: NpuSpec | None
+    begun: Rewritten | None = field(default=None, repr=False)  # the recording after the first ``done`` edits
+    done: int = 0
 
     @cached_property
-    def _edited(self) -> tuple[Rewritten, Graph, OpTable, np.ndarray]:
-        after = rewrite(recorded(self.base.graph, self.base.table, self.base.trace), self.rewrites)
-        return after, *measured(after, self.source)
+    def after(self) -> Rewritten:
+        """The recording after all edits, made rows still unpriced."""
+        begun = self.begun or recorded(self.base.graph, self.base.table, self.base.trace)
+        return rewrite(begun, self.rewrites[self.done :])
+
+    @cached_property
+    def _edited(self) -> tuple[Graph, OpTable, np.ndarray]:
+        return measured(self.after, self.source)
 
     @cached_property
     def _built(self) -> tuple[Graph, OpTable]:
-        return self._edited[1], self._edited[2]
+        return self._edited[0], self._edited[1]
 
     @property
     def estimated(self) -> np.ndarray:
         """Bool [U]: rows whose measured time is an estimate."""
-        return self._edited[3]
+        return self._edited[2]
 
     @cached_property
     def measured_timeline(self) -> Timeline:
         """Identity replay of the recording, for the nodes that are left; added nodes take no time where they would begin."""
-        return _timeline_of(self.base.measured_timeline, self._edited[0], self.graph)
+        return _timeline_of(self.base.measured_timeline, self.after, self.graph)
 
     @cached_property
     def measured_account(self) -> Account:
@@ -85,14 +92,18 @@ def edited(base: Workload, rewrites: tuple[Rewrite, ...], source: NpuSpec | None
     source : NpuSpec or None
         The recording's card.
     known : Workload
-        Taken as it is where it is the same.
+        Taken as it is where it is the same, and gone on from where it has the first of the edits.
     """
     if not rewrites:
         return base
-    if isinstance(known, EditedWorkload) and known.base is base and (known.rewrites, known.source) == (rewrites, source):
-        return known
+    begun, done = None, 0
+    if isinstance(known, EditedWorkload) and known.base is base and known.source == source:
+        if known.rewrites == rewrites:
+            return known
+        if known.rewrites == rewrites[: len(known.rewrites)]:
+            begun, done = known.after, len(known.rewrites)
     profiler = base.unprofiled_step_s, base.event_s
-    return EditedWorkload(base.trace, None, *profiler, base=base, rewrites=rewrites, source=source)
+    return EditedWorkload(base.trace, None, *profiler, base=base, rewrites=rewrites, source=source, begun=begun, done=done)
 
 
 def measured(after: Rewritten, source: NpuSpec | None) -> tuple[Graph, OpTable, np.ndarray]:
