@@ -143,8 +143,9 @@ def _named(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
     backward = np.array([text.startswith(ENGINE) or bool(FUNCTION.search(text)) for text in texts] or [False])[back] | fwd
     lists = bool(backward.any())
     update = np.array([bool(UPDATES.search(text) or (lists and ON_LISTS.match(text))) for text in texts] or [False])[back]
-    ruled = np.array([_ruled(text) for text in texts] or [0], dtype=np.int8)[back]
     python = e.category[rows] == Category.PYTHON
+    labels = set(back[~python].tolist())  # thousands of Python functions are not asked
+    ruled = np.array([_ruled(text) if i in labels else 0 for i, text in enumerate(texts)] or [0], dtype=np.int8)[back]
     module = python & np.array([text.startswith(MODULE) for text in texts] or [False])[back]
     for mask, values, why in (
         (operator & update, np.int8(Phase.OPTIMIZER), Basis.OPERATOR),

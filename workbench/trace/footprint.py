@@ -145,12 +145,12 @@ def _past(trace: Trace, found: list[Life]) -> list[Fault]:
         fits = [one.high <= life.size for one in life.mentions]
         last_fit = max(i for i, fit in enumerate(fits) if fit) if any(fits) else -1
         operands = {one.event for one, fit in zip(life.mentions, fits, strict=True) if fit and one.role == Role.READ}
+        views = (one for one, fit in zip(life.mentions, fits, strict=True) if one.role == Role.VIEW and not fit)
+        strided = {one.tensor for one in views if STRIDED.match(trace.name_of(one.event))}
         told: set[int] = set()
         for i, one in enumerate(life.mentions):
-            strided = one.role == Role.VIEW and STRIDED.match(trace.name_of(one.event)) is not None
             behind = one.least > life.size
-            if fits[i] or one.tensor in told or (strided and not behind):
-                told |= {one.tensor} if strided and not fits[i] else set()
+            if fits[i] or one.tensor in told or (one.tensor in strided and not behind):
                 continue
             told.add(one.tensor)
             known = one.role == Role.VIEW and one.event in operands
