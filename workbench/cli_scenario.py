@@ -60,7 +60,8 @@ def each(paths: Sequence[str], salvage: bool) -> Iterable[tuple[str, Trace]]:
 
 def scenario_of(trace: Trace, npu: str | None, source: str | None, settings: Sequence[str], vendor: str | None,
                 vendor_columns: Sequence[str], vendor_contract: Sequence[str], host: str | None,
-                source_host: str | None, host_factor: float | None, anchored: bool | None, unprofiled_step: str | None, scale: Sequence[str], rewrite: Sequence[str]) -> Scenario:  # fmt: skip
+                source_host: str | None, host_factor: float | None, anchored: bool | None, unprofiled_step: str | None,
+                scale: Sequence[str], rewrite: Sequence[str]) -> Scenario:  # fmt: skip
     """Make the scenario the options describe."""
     from workbench import units
     from workbench.cost.vendor import read_vendor

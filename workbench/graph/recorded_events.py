@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.graph.graph import ROW_HOST, Graph
+from workbench.graph.graph import Graph, NodeKind
 from workbench.trace.trace import HOST_CALLS, Category, Trace
 
 RECORDED = (Category.CPU_OP, Category.PYTHON, Category.ANNOTATION, *HOST_CALLS)
@@ -25,11 +25,11 @@ def recorded_events(graph: Graph, trace: Trace) -> np.ndarray:
     Returns
     -------
     float64 [V]
-        0 where a node is no host work.
+        0 where a node is no host work. Operators that the host itself computes count (recordings without a device).
     """
     e = trace.events
     out = np.zeros(len(graph))
-    host = np.flatnonzero((graph.op == ROW_HOST) & ~graph.resource_is_device[graph.resource] & (graph.measured_s > 0))
+    host = np.flatnonzero(~graph.resource_is_device[graph.resource] & (graph.measured_s > 0) & (graph.kind != NodeKind.ROOT))
     host = host[np.lexsort((graph.recorded_start_s[host], graph.resource[host]))]
     recorded = np.isin(e.category, RECORDED)
     for resource in np.unique(graph.resource[host]).tolist():

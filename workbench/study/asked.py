@@ -80,7 +80,7 @@ def parse_setting(text: str) -> tuple[str, object]:
     if not equals or not name.strip() or not value:
         raise UnreadableInput(f"setting {text!r}", "not of the form path=value", 'write e.g. --set memory.hbm.bandwidth="3.2 TB/s"')
     if not tail and head in FIELDS and head not in ("host_factor", "anchored"):
-        raise UnreadableInput(f"setting {text!r}", "not a field to set", f"use --{head}")
+        raise UnreadableInput(f"setting {text!r}", "not a field to set", f"use --{head.removesuffix('_s').replace('_', '-')}")
     entry = entry_of(tail) if tail else None
     if entry is not None and (entry.unit or entry.type in ("text", "choice", "level")):
         return path, value
