@@ -10,7 +10,7 @@ import numpy as np
 from workbench.errors import Note
 from workbench.graph.calls import Call
 from workbench.graph.graph import EdgeKind
-from workbench.graph.links import Links
+from workbench.graph.links import NEVER, Links
 from workbench.graph.rows import Rows
 from workbench.graph.unseen import unseen_waits
 from workbench.graph.waits import Launched, SyncRecords, by_correlation
@@ -95,8 +95,8 @@ def _inferred(rows: Rows, links: Links, told: set[int]) -> set[tuple[int, int, i
         if not waits or not len(made) or not len(mine):
             continue
         own, all_at, launch = calls.start[links.call[mine]], calls.start[links.call[anyone]], links.call[mine]
-        for w in waits:
-            target = _next_launched(mine, own, anyone, all_at, int(calls.start[w]))
+        targets = _next_launched(mine, own, anyone, all_at, calls.start[waits])
+        for w, target in zip(waits, targets.tolist(), strict=True):
             for r in made[: int(np.searchsorted(made, w))][::-1][:WALK_BACK].tolist() if target >= 0 else ():
                 j = int(np.searchsorted(launch, r, "left")) - 1
                 source = int(mine[j]) if j >= 0 else -1
@@ -108,12 +108,11 @@ def _inferred(rows: Rows, links: Links, told: set[int]) -> set[tuple[int, int, i
     return out
 
 
-def _next_launched(mine: np.ndarray, own: np.ndarray, anyone: np.ndarray, all_at: np.ndarray, moment: int) -> int:
-    """Device row launched next after a moment: by the thread itself if it does so soon, else by whichever thread does (-1: none)."""
-    k, j = int(np.searchsorted(own, moment, "right")), int(np.searchsorted(all_at, moment, "right"))
-    if k < len(mine) and own[k] - moment <= SOON_NS:
-        return int(mine[k])
-    return int(anyone[j]) if j < len(anyone) else -1
+def _next_launched(mine: np.ndarray, own: np.ndarray, anyone: np.ndarray, all_at: np.ndarray, moment: np.ndarray) -> np.ndarray:
+    """Device row launched next after each moment: by the thread itself if it does so soon, else by whichever thread does (-1: none)."""
+    k, j = np.searchsorted(own, moment, "right"), np.searchsorted(all_at, moment, "right")
+    soon = np.append(own, NEVER)[k] - moment <= SOON_NS
+    return np.where(soon, np.append(mine, -1)[k], np.append(anyone, -1)[j])
 
 
 def _unrecorded(rows: Rows, links: Links, launched: Launched, told: set[int]) -> set[tuple[int, int, int]]:
@@ -129,21 +128,29 @@ def _unrecorded(rows: Rows, links: Links, launched: Launched, told: set[int]) ->
     linked = linked[np.lexsort((dev.start[linked], calls.start[links.call[linked]]))]
     for rank in np.unique(call_rank).tolist():
         mine = call_rank == rank
-        waits = [w for w in np.flatnonzero(mine & (rows.role == Call.WAIT)).tolist() if w not in told]
-        if not waits or (mine & (rows.role == Call.RECORD)).any():
-            continue
-        lanes = launched.lanes(rank)
+        waits = np.array([w for w in np.flatnonzero(mine & (rows.role == Call.WAIT)).tolist() if w not in told], dtype=np.int64)
         anyone = linked[rows.lane_rank[dev.lane[linked]] == rank]
+        if not len(waits) or not len(anyone) or (mine & (rows.role == Call.RECORD)).any():
+            continue
         all_at, thread = calls.start[links.call[anyone]], calls.thread[links.call[anyone]]
-        of_thread = {t: (anyone[thread == t], all_at[thread == t]) for t in np.unique(calls.thread[waits]).tolist()}
-        for w in waits:
-            moment = int(calls.start[w])
-            target = _next_launched(*of_thread[int(calls.thread[w])], anyone, all_at, moment)
-            given = [launched.last(lane, moment) for lane in lanes if target >= 0 and lane != dev.lane[target]]
-            ended = [row for row in given if row >= 0 and dev.end[row] <= dev.start[target]]
-            if not ended:
-                continue
-            source = max(ended, key=lambda row: (dev.end[row], row))
-            if len(ended) == 1 or dev.start[target] - dev.end[source] <= CLOSE_NS:
-                out.add((source, target, int(EdgeKind.EVENT_INFERRED)))
+        target = np.full(len(waits), -1, dtype=np.int64)
+        for t in np.unique(calls.thread[waits]).tolist():
+            own, asked = thread == t, calls.thread[waits] == t
+            target[asked] = _next_launched(anyone[own], all_at[own], anyone, all_at, calls.start[waits[asked]])
+        waits, target = waits[target >= 0], target[target >= 0]
+        source, candidates = _given_last(rows, launched, rank, calls.start[waits], target)
+        sure = (source >= 0) & ((candidates == 1) | (dev.start[target] - dev.end[source] <= CLOSE_NS))
+        out.update((s, t, int(EdgeKind.EVENT_INFERRED)) for s, t in zip(source[sure].tolist(), target[sure].tolist(), strict=True))
     return out
+
+
+def _given_last(rows: Rows, launched: Launched, rank: int, moment: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the work other streams were given last before each moment and that had ended when its target starts: the last to end, how many."""
+    dev = rows.device
+    source, candidates = np.full(len(target), -1, dtype=np.int64), np.zeros(len(target), dtype=np.int64)
+    for lane in launched.lanes(rank):  # rows of later lanes are larger: the last of several that end at once
+        row = launched.last_of(lane, moment)
+        ended = (row >= 0) & (dev.lane[target] != lane) & (dev.end[row] <= dev.start[target])
+        source = np.where(ended & ((source < 0) | (dev.end[row] >= dev.end[source])), row, source)
+        candidates += ended
+    return source, candidates

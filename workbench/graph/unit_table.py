@@ -40,17 +40,12 @@ def tabulate(
     table, op, unit, share
         As `workbench.graph.units.price_units`.
     """
-    unique: dict[tuple[str, Described], int] = {}
-    of_unit = np.array([unique.setdefault((row.signature, row.described), len(unique)) for row in rows], dtype=np.int64)
-    first: dict[int, Row] = {}
-    for number, row in zip(of_unit.tolist(), rows, strict=True):
-        first.setdefault(number, row)
+    ordered, of_unit = _distinct(rows)
     time = duration[events]
     total = np.bincount(unit, weights=time, minlength=len(rows)).astype(np.int64) if len(rows) else np.zeros(0, dtype=np.int64)
     members = np.bincount(unit, minlength=len(rows))
-    count = np.bincount(of_unit, minlength=len(unique))
-    measured = np.bincount(of_unit, weights=total, minlength=len(unique)) / np.maximum(count, 1) / 1e9
-    ordered = [first[i] for i in range(len(unique))]
+    count = np.bincount(of_unit, minlength=len(ordered))
+    measured = np.bincount(of_unit, weights=total, minlength=len(ordered)) / np.maximum(count, 1) / 1e9
     op, units, share = np.full(length, -1, dtype=np.int32), np.full(length, -1, dtype=np.int32), np.zeros(length)
     if len(events):
         op[events], units[events] = of_unit[unit], unit
@@ -60,6 +55,19 @@ def tabulate(
     for array in (op, units, share):
         array.setflags(write=False)
     return table, op, units, share
+
+
+def _distinct(rows: list[Row]) -> tuple[list[Row], np.ndarray]:
+    """Return the rows that differ, by first appearance, and the number of each row among them (units share most row objects)."""
+    _, first, which = np.unique(np.fromiter(map(id, rows), dtype=np.int64, count=len(rows)), return_index=True, return_inverse=True)
+    unique: dict[tuple[str, Described], int] = {}
+    number, ordered = np.zeros(len(first), dtype=np.int64), []
+    for k in np.argsort(first).tolist():
+        row = rows[first[k]]
+        number[k] = unique.setdefault((row.signature, row.described), len(unique))
+        if number[k] == len(ordered):
+            ordered.append(row)
+    return ordered, number[which]
 
 
 def _table(rows: list[Row], measured: np.ndarray, count: np.ndarray) -> OpTable:

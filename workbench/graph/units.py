@@ -24,6 +24,7 @@ from workbench.operators.call import Call, Tensor
 from workbench.operators.described import Described, Ran, promote
 from workbench.operators.kinds import BEARING, describe, ran_of, shorten
 from workbench.operators.table import COLLECTIVES, Dtype, Kind, OpTable
+from workbench.trace.part import group
 from workbench.trace.trace import Category, Trace
 
 
@@ -193,19 +194,12 @@ def _longest(member: np.ndarray, time: np.ndarray, groups: int) -> np.ndarray:
 
 def _single_rows(trace: Trace, device: np.ndarray, own: Iterable[Row | None]) -> list[Row]:
     """Rows of kernels, copies and fills that stand alone."""
-    size = trace.integer_arg("bytes")
-    grid = trace.text_arg("grid")
-    rows: dict[tuple[int, int, int], Row] = {}
-    out = []
-    for event, message in zip(device.tolist(), own, strict=True):
-        if message is not None:
-            out.append(message)
-            continue
-        key = (int(trace.events.name[event]), int(size[event]), int(grid[event]))
-        if key not in rows:
-            rows[key] = _single(trace, Category(int(trace.events.category[event])), *key)
-        out.append(rows[key])
-    return out
+    name, size, grid = trace.events.name[device], trace.integer_arg("bytes")[device], trace.text_arg("grid")[device]
+    kind, first = group(name, size, grid)
+    rows = [
+        _single(trace, Category(int(trace.events.category[device[i]])), int(name[i]), int(size[i]), int(grid[i])) for i in first.tolist()
+    ]
+    return [rows[k] if message is None else message for k, message in zip(kind.tolist(), own, strict=True)]
 
 
 def _single(trace: Trace, category: Category, name: int, size: int, grid: int) -> Row:

@@ -73,9 +73,14 @@ class Launched:
     def last(self, lane: int, before: int) -> int:
         """Return the last device row of a lane launched before a moment (-1: none)."""
         ptr = self.rows.device.ptr
-        at = self.links.launched_at[ptr[lane] : ptr[lane + 1]]
-        k = int(np.searchsorted(at, before, "left")) - 1
+        k = int(self.links.launched_at[ptr[lane] : ptr[lane + 1]].searchsorted(before, "left")) - 1
         return int(ptr[lane]) + k if k >= 0 else -1
+
+    def last_of(self, lane: int, before: np.ndarray) -> np.ndarray:
+        """Return the last device row of a lane launched before each of some moments, int64 (-1: none)."""
+        ptr = self.rows.device.ptr
+        k = self.links.launched_at[ptr[lane] : ptr[lane + 1]].searchsorted(before, "left") - 1
+        return np.where(k >= 0, ptr[lane] + k, -1)
 
     def next(self, lane: int, after: int) -> int:
         """Return the first device row of a lane launched after a moment (-1: none)."""
