@@ -186,3 +186,35 @@ def overflows(lane, start, dur, launch):
                 out[i] = limit - start[i]
                 break
     return out
+
+
+@njit(cache=True, nogil=True)
+def partners(order, lane, name, begins, ends, stack, out):
+    """Find the end of each row that begins an event: the innermost open one of its lane, of its name where the end has one.
+
+    Parameters
+    ----------
+    order : int64 [K], rows that begin or end an event, by lane, then time
+    lane, name : int32 [N]
+    begins, ends : bool [N]
+    stack : int64 [K], scratch
+    out : int64 [N], becomes the row of the end (-1: none)
+    """
+    depth = 0
+    for k in range(len(order)):
+        i = order[k]
+        if k > 0 and lane[order[k - 1]] != lane[i]:
+            depth = 0
+        if begins[i]:
+            stack[depth] = i
+            depth += 1
+            continue
+        at = depth - 1
+        while at >= 0 and name[i] != 0 and name[stack[at]] != name[i]:
+            at -= 1
+        if at < 0:
+            continue
+        out[stack[at]] = i
+        for j in range(at, depth - 1):
+            stack[j] = stack[j + 1]
+        depth -= 1

@@ -24,6 +24,7 @@ FULL = -5  # the scratch buffer is too small
 S_KIND, S_A, S_B, S_SCRATCH, S_ERR, S_WHY = range(6)
 S_EVENTS, S_ARGS, S_FLOWS, S_METAS, S_STRINGS, S_HEAP, S_KEYS = range(6, 13)
 S_RECORDS, S_EMPTY, S_NO_DUR, S_NO_TIME, S_NOT_OBJECT, S_NO_PH, S_COMMA, S_OVERFLOW, S_MISSING = range(13, 22)
+BEGIN, END = -(2**63), 1 - 2**63  # lengths of rows that only begin or end an event
 MAX_DEPTH = 512
 S_POS, S_STATE, S_FULL = 22, 23, 24  # S_FULL: which table of `FULL_*` made a function return `GROW`
 S_STACK = 25  # open brackets of a nested value
@@ -693,15 +694,17 @@ def _commit(s, r, first, t, cols, args, flows, metas):
     """Store the record in r in the table of its phase; False if that table is full."""
     ph = r[R_PH]
     keep_args = False
-    if ph == 88 and r[R_HAS_TS] == 1 and r[R_HAS_DUR] == 1:
+    half = ph == 66 or ph == 69
+    if r[R_HAS_TS] == 1 and (half or (ph == 88 and r[R_HAS_DUR] == 1)):
         n = s[S_EVENTS]
         if n >= len(cols.start):
             s[S_FULL] = FULL_COLUMNS
             return False
-        cols.start[n], cols.dur[n], cols.name[n] = r[R_TS], r[R_DUR], r[R_NAME]
+        cols.start[n], cols.name[n] = r[R_TS], r[R_NAME]
+        cols.dur[n] = r[R_DUR] if not half else BEGIN if ph == 66 else END
         cols.cat[n], cols.pid[n], cols.tid[n] = r[R_CAT], r[R_PID], r[R_TID]
         s[S_EVENTS], keep_args = n + 1, True
-    elif ph == 88:
+    elif ph == 88 or half:
         s[S_OVERFLOW if r[R_TIME_BAD] == 1 else S_NO_TIME if r[R_HAS_TS] == 0 else S_NO_DUR] += 1
     elif ph == 115 or ph == 116 or ph == 102:
         if r[R_HAS_TS] == 0:

@@ -19,6 +19,7 @@ from workbench.trace.inner_ranks import split_ranks
 from workbench.trace.kernels_json import Columns
 from workbench.trace.lanes import XLA_LANES, Lanes, lanes_of
 from workbench.trace.nesting import nesting
+from workbench.trace.pairs import paired
 from workbench.trace.part import Part, frozen, group, numbers
 from workbench.trace.scanner import Records
 from workbench.trace.trace import ArgColumn, Category, Events, Flows
@@ -61,12 +62,13 @@ LAUNCH_FLOWS = ("ac2g", "async_cpu_to_gpu", "async")  # their id is the correlat
 
 def to_part(records: Records, path: str) -> Part:
     """Turn scanned records into one file's columns."""
+    records = paired(records)
     strings, c = records.strings, records.columns
     count = len(c.start)
     args = _columns_of(records)
-    raw = np.array([CATEGORIES.get(s, Category.OTHER) for s in strings], np.int8)[c.cat] if count else np.empty(0, np.int8)
+    raw = np.array([_category(s) for s in strings], np.int8)[c.cat] if count else np.empty(0, np.int8)
     lanes = lanes_of(records, raw, args)
-    category = _without_category(raw, c, lanes, strings)
+    category, by_lane = _without_category(raw, c, lanes, strings)
     if category is not raw:
         lanes = lanes_of(records, category, args)
     correlation = _first(args, CORRELATION[:1], strings, count)
@@ -74,7 +76,7 @@ def to_part(records: Records, path: str) -> Part:
     second = _first(args, CORRELATION[1:], strings, count)
     correlation = np.where((correlation < 0) & called, second, correlation)
     flows = _flows(records, lanes)
-    notes = list(_notes(records, path))
+    notes = list(_notes(records, path, by_lane))
     linked = _from_flows(correlation, category, c.start, lanes.track, flows, strings)
     if linked:
         notes.append(Note("correlation-from-flow", path, linked, "device rows without a correlation took the id of their flow arrow"))
@@ -118,11 +120,29 @@ def _first(args: dict[str, ArgColumn], keys: tuple[str, ...], strings: list[str]
     return dense
 
 
-def _without_category(category: np.ndarray, c: Columns, lanes: Lanes, strings: list[str]) -> np.ndarray:
-    """Give rows without a category one by the lane they lie on and their name."""
-    rows = np.flatnonzero(c.cat == 0)
+def _category(text: str) -> Category:
+    """Return what a category is; of a list of them (Chrome) the first known one counts."""
+    return next((CATEGORIES[part] for part in (text, *text.split(",")) if part.strip() and part in CATEGORIES), Category.OTHER)
+
+
+def _is_known(text: str) -> bool:
+    return text in KNOWN_OTHER or any(part in CATEGORIES for part in text.split(","))
+
+
+def _without_category(category: np.ndarray, c: Columns, lanes: Lanes, strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Give rows without a category one by the lane they lie on and their name; return which of them had an unknown one, bool [E].
+
+    In a file whose categories name no device work, those nobody knows say nothing either: what lies on a device stream is work.
+    """
+    unknown = np.zeros(len(category), bool)
+    if not np.isin(category, (Category.KERNEL, Category.MEMCPY, Category.MEMSET)).any():
+        strange = np.zeros(len(strings), bool)
+        for i in np.unique(c.cat).tolist():
+            strange[i] = not _is_known(strings[i])
+        unknown = strange[c.cat] & lanes.is_stream[lanes.track] if len(category) else unknown
+    rows = np.flatnonzero((c.cat == 0) | unknown)
     if not len(rows):
-        return category
+        return category, unknown
     category = category.copy()
     on_stream = lanes.is_stream[lanes.track[rows]]
     for where, rules, rest in ((on_stream, ON_STREAM, Category.KERNEL), (~on_stream, ON_HOST, Category.OTHER)):
@@ -130,7 +150,7 @@ def _without_category(category: np.ndarray, c: Columns, lanes: Lanes, strings: l
         found = [next((kind for rule, kind in rules if rule.search(strings[i])), rest) for i in names]
         category[rows[where]] = np.array(found, np.int8)[inverse] if len(names) else 0
     _outer_operations(category, c, lanes)
-    return category
+    return category, unknown
 
 
 def _outer_operations(category: np.ndarray, c: Columns, lanes: Lanes) -> None:
@@ -199,7 +219,7 @@ def _counts(records: Records) -> dict[str, int]:
     return counts
 
 
-def _notes(records: Records, path: str) -> Iterator[Note]:
+def _notes(records: Records, path: str, by_lane: np.ndarray) -> Iterator[Note]:
     n, c = records.counters, records.columns
     told = (
         ("no_dur", "event-without-duration", "complete events without a duration were set aside"),
@@ -208,15 +228,16 @@ def _notes(records: Records, path: str) -> Iterator[Note]:
         ("empty", "empty-record", "empty records were ignored"),
         ("not_object", "not-an-object", "records that are no objects were ignored"),
         ("no_ph", "no-phase", "records without a phase were ignored"),
+        ("unpaired", "unpaired-event", "records that begin or end an event have no partner on their thread and were set aside"),
         ("comma", "trailing-comma", "a comma before the closing bracket was tolerated"),
         ("missing", "missing-value", "arguments written as a bare nan or inf count as missing"),
     )
     for counter, code, text in told:
-        if n[counter] and not (counter == "no_ph" and n["empty"] >= n["no_ph"]):
+        if n.get(counter) and not (counter == "no_ph" and n["empty"] >= n["no_ph"]):
             yield Note(code, path, n[counter], text)
-    pairs = {ph: records.phases[ph] for ph in "BEbneSTFpP" if ph in records.phases}
+    pairs = {ph: records.phases[ph] for ph in "bneSTFpP" if ph in records.phases}
     if pairs:
-        yield Note("unread-phase", path, sum(pairs.values()), f"begin/end, async and sample records are not read: {pairs}")
+        yield Note("unread-phase", path, sum(pairs.values()), f"async and sample records are not read: {pairs}")
     if records.layout == "unclosed array":
         yield Note("unclosed-array", path, 1, "the array of records is not closed, which the Chrome format allows")
     if records.damage:
@@ -224,7 +245,12 @@ def _notes(records: Records, path: str) -> Iterator[Note]:
         places = "; ".join(f"record at byte {d.start}: {d.why} at byte {d.offset}" for d in records.damage[:5])
         text = f"{size} bytes were skipped, {records.counters['records']} whole records imported ({places})"
         yield Note("salvaged", path, len(records.damage), text, "write the trace again")
-    unknown = {records.strings[i] for i in np.unique(c.cat)} - CATEGORIES.keys() - KNOWN_OTHER
+    if by_lane.any():
+        words = sorted({records.strings[i] for i in np.unique(c.cat[by_lane])})[:10]
+        yield Note(
+            "category-by-lane", path, int(by_lane.sum()), f"no category names device work; unknown ones on device streams count: {words}"
+        )
+    unknown = {text for i in np.unique(c.cat[~by_lane]).tolist() if not _is_known(text := records.strings[i])}
     if unknown:
-        rows = int(np.isin(c.cat, [i for i, s in enumerate(records.strings) if s in unknown]).sum())
+        rows = int(np.isin(c.cat[~by_lane], [i for i, s in enumerate(records.strings) if s in unknown]).sum())
         yield Note("unknown-category", path, rows, f"events of unknown categories are kept but are no work: {sorted(unknown)[:10]}")

@@ -112,7 +112,7 @@ def _names(records: Records) -> Names:
 def _track(pid: str, tid: str, names: Names, kinds: np.ndarray, pair: tuple[int, int], streaming_pids: set[str]) -> tuple[Track, bool]:
     process, labels = names.get(("process_name", pid, ""), ""), names.get(("process_labels", pid, ""), "")
     thread = names.get(("thread_name", pid, tid), "")
-    found = next((m for rule in DEVICE_PROCESS for text in (process, labels) if (m := rule.search(text))), None)
+    found = next((m for rule in DEVICE_PROCESS for text in (process, labels, pid) if (m := rule.search(text))), None)
     stream = STREAM_THREAD.match(thread) or STREAM_THREAD.match(tid)
     core = XLA_LANES.get(thread, -1) if found and pid not in streaming_pids else -1
     is_stream = bool(found and (stream or core >= 0 or GROUP_THREAD.match(thread)))

@@ -29,13 +29,12 @@ from workbench.trace.protobuf import BrokenMessage
 from workbench.trace.scanner import Records, Scanner
 from workbench.trace.source import Source, first_bytes, kind_of
 from workbench.trace.steps import incomplete_notes
+from workbench.trace.strangers import GIVE, strange_json
 from workbench.trace.trace import Trace
 from workbench.trace.window import CHUNK
 from workbench.trace.xplane import is_xplane, read_xplane
 
 RANK_IN_NAME = re.compile(r"(?i)(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)")
-
-GIVE = "give a profiler trace (Kineto or Chrome JSON, XLA xplane.pb, Ascend kernel table, Chakra .et, Nsight Systems SQLite)"
 
 
 def open_trace(paths: Paths, *, salvage: bool = False, ranks: Sequence[int] | None = None, chunk: int = CHUNK) -> Trace:
@@ -147,9 +146,9 @@ def _refuse_strangers(records: Records, path: str) -> None:
     if not records.has_events:
         if records.damage:
             what = f"nothing could be salvaged: {records.damage[0].why} at byte {records.damage[0].offset}"
-        else:
-            what = f"is JSON without traceEvents (its keys: {', '.join(sorted(top)[:8]) or 'none'})"
-        raise UnreadableInput(path, what, GIVE) if records.damage else NoTrace(path, what, GIVE)
+            raise UnreadableInput(path, what, GIVE)
+        what, fix = strange_json(top)
+        raise NoTrace(path, f"is {what}", fix)
     strange = records.counters["not_object"] + records.counters["no_ph"] - records.counters["empty"]
     if strange and not records.phases:
         raise NoTrace(path, "is JSON, but its records are no trace events (none has a phase)", GIVE)

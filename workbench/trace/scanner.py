@@ -10,7 +10,8 @@ import numpy as np
 
 from workbench.errors import UnreadableInput
 from workbench.trace import kernels_json as kj
-from workbench.trace.source import UTF8_BOM, Source, kind_of, line_and_column, stranger
+from workbench.trace.source import UTF8_BOM, Source, kind_of, line_and_column
+from workbench.trace.strangers import stranger
 from workbench.trace.tables import Tables, cut
 from workbench.trace.window import CHUNK, WHY, Broken, Window
 

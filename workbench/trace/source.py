@@ -13,37 +13,6 @@ GZIP = b"\x1f\x8b"
 UTF8_BOM = b"\xef\xbb\xbf"
 INPUT_BYTES = 1 << 20  # compressed bytes read at once
 
-# first bytes -> what such a file is; only used to say why it is not read
-KNOWN = (
-    (b"\x89PNG", "a PNG image"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"\x28\xb5\x2f\xfd", "zstd data"),
-    (b"BZh", "bzip2 data"),
-    (b"\xfd7zXZ", "xz data"),
-    (b"SQLite format 3", "an SQLite database"),
-    (b"%PDF", "a PDF document"),
-    (b"\xff\xfe", "UTF-16 text"),
-    (b"\xfe\xff", "UTF-16 text"),
-    (b"\x7fELF", "a program"),
-    (b"<", "HTML or XML"),
-)
-
-# what to do with a file that is read in another form only: by its first bytes, by the end of its name
-BY_CONTENT = (
-    (b"PK\x03\x04", "unpack it and give the traces in it"),
-    (b"\x28\xb5\x2f\xfd", "unpack it with `zstd -d`"),
-    (b"BZh", "unpack it with `bunzip2`"),
-    (b"\xfd7zXZ", "unpack it with `unxz`"),
-    (b"\xff\xfe", "save it as UTF-8"),
-    (b"\xfe\xff", "save it as UTF-8"),
-)
-BY_NAME = (
-    ((".nsys-rep", ".qdrep", ".qdstrm"), "a report of Nsight Systems", "export it: nsys export --type sqlite FILE"),
-    ((".ncu-rep",), "a report of Nsight Compute", "export it with `ncu --import FILE --csv`, for `workbench counters`"),
-    ((".pftrace", ".perfetto-trace"), "a Perfetto trace", "convert it: traceconv json FILE FILE.json"),
-    ((".rpd", ".db"), "a database", "record with torch.profiler and give the file of export_chrome_trace"),
-)
-
 
 class Source:
     """A file as one stream of plain bytes: gzip (of any number of members) is undone, decided by content.
@@ -160,30 +129,6 @@ def kind_of(head: bytes) -> str:
     """Return "object" or "array" for JSON text, else "": what the first plain bytes of a file begin."""
     text = head.removeprefix(UTF8_BOM).lstrip(b" \t\r\n")
     return {b"{": "object", b"[": "array"}.get(text[:1], "")
-
-
-def describe(head: bytes) -> str:
-    """Return what a file that is no JSON seems to be, for an error message."""
-    text = head.removeprefix(UTF8_BOM).lstrip(b" \t\r\n")
-    if not text:
-        return "empty"
-    for magic, name in KNOWN:
-        if head.startswith(magic) or text.startswith(magic):
-            return name
-    if b"\0" in head or any(c < 9 for c in head):
-        return "binary data of no known kind"
-    return "text, but no JSON"
-
-
-def stranger(path: Path, head: bytes) -> tuple[str, str]:
-    """Return what a file that is no trace seems to be, and what to do: by its content, else by its name."""
-    what = describe(head)
-    fix = next((fix for magic, fix in BY_CONTENT if head.startswith(magic)), "")
-    if not fix and "\0" in head.decode("latin-1"):
-        for ends, called, fix_of in BY_NAME:
-            if path.name.lower().endswith(ends):
-                return f"{called} ({what})", fix_of
-    return what, fix or "give a trace in JSON, plain or gzip"
 
 
 def line_and_column(path: Path, offset: int) -> tuple[int, int]:
