@@ -19,7 +19,8 @@ CHECKS = (
     impossible_times, unordered_work, stream_overlaps, damaged_times, blocking_calls, host_copies, launch_bound, odd_steps, long_gaps,
     silences, clock_faults, unequal_work,
 )  # fmt: skip
-ALARMS = ("faster-than-compute-roof", "faster-than-memory-roof", "unordered-streams", "aliased-storage", "read-past-storage")
+ALARMS = ("faster-than-compute-roof", "faster-than-memory-roof", "unordered-streams", "aliased-storage", "read-past-storage",
+          "overlapping-allocation")  # fmt: skip
 """Codes that say a number or a result may be wrong: listed before what merely costs time, unless they are only possible."""
 
 

@@ -26,7 +26,7 @@ from workbench.trace.facts import facts
 from workbench.trace.trace import Trace
 
 
-def inspect(trace: Trace, typed: Sequence[str] = (), card: NpuSpec | None = None) -> InspectDocument:
+def inspect(trace: Trace, typed: Sequence[str] = (), card: NpuSpec | None = None, memory: bool = False) -> InspectDocument:
     """Return everything there is to say of a recording before anything is predicted.
 
     Parameters
@@ -37,6 +37,8 @@ def inspect(trace: Trace, typed: Sequence[str] = (), card: NpuSpec | None = None
         Paths as the user wrote them; keys of ``traces`` where they name a file.
     card : NpuSpec, optional
         The card it was recorded on, where its name is not recognised: what is faster than this card cannot be.
+    memory : bool
+        Read the records of memory allocators in long profiles too, which takes about as long as opening them.
 
     Returns
     -------
@@ -48,7 +50,8 @@ def inspect(trace: Trace, typed: Sequence[str] = (), card: NpuSpec | None = None
     counted = {names.get(path, path): Facts.model_validate(values) for path, values in facts(trace).items()}
     ranks, notes = ranks_document(trace) if len(trace.ranks) > 1 else (None, missing_peers(trace, comm(trace)))
     seen = Seen(Workload(trace), card or card_of(trace))
-    memory, faults = memory_of(trace)
+    held, faults, unread = memory_of(trace, memory)
+    notes = [*notes, *unread]
     try:
         graph = seen.graph
     except Refused as fault:
@@ -56,7 +59,7 @@ def inspect(trace: Trace, typed: Sequence[str] = (), card: NpuSpec | None = None
         summary = _summary(trace, seen.card, None, None, [])
         found_notes = note_documents([*trace.notes, *notes])
         return InspectDocument(
-            traces=counted, summary=summary, account=None, steps=[], phases=[], layers=[], operators=[], memory=memory, findings=[],
+            traces=counted, summary=summary, account=None, steps=[], phases=[], layers=[], operators=[], memory=held, findings=[],
             ranks=ranks, notes=found_notes,
         )  # fmt: skip
     account = AccountDocument(**seen.workload.measured_account.mean(kept_steps(graph.step_complete)))
@@ -71,7 +74,7 @@ def inspect(trace: Trace, typed: Sequence[str] = (), card: NpuSpec | None = None
         phases=phase_rows(seen),
         layers=layer_rows(seen),
         operators=top_rows(seen),
-        memory=memory,
+        memory=held,
         findings=found,
         ranks=ranks,
         notes=note_documents([*trace.notes, *notes, *more]),

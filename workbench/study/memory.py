@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.errors import Note, WorkbenchError
 from workbench.study.documents_health import Certainty, FindingDocument
 from workbench.study.documents_memory import HeldDocument, MemoryDocument
 from workbench.study.findings import finding, names_of
 from workbench.study.seen import Seen
+from workbench.trace.allocations import NONE, allocations, held
 from workbench.trace.footprint import Fault, Footprint, footprints
 from workbench.trace.storages import has_tensors
-from workbench.trace.trace import Trace
+from workbench.trace.trace import Category, Rank, Trace
 
 LEVELS: tuple[Certainty, ...] = ("certain", "likely", "possible")
+FEW = 3
+"""A profile without records of allocators has at most so many instants."""
+MANY = 5000
+"""Of more instants the records are read on demand only."""
 POINTS = 200
 """Points of a curve that a document keeps: of each stretch the highest."""
 _TEXTS = {
     "aliased-storage": (
         "tensors are read after an operator that has no operand on their storage wrote over their bytes: two live tensors on one region",
         "keep a reference to the tensor until its last reader ran; look for raw pointers, wrong record_stream calls and early frees",
+    ),
+    "overlapping-allocation": (
+        "memory is allocated inside an allocation that still lives",
+        "check the allocator: its records say that two owners hold the same addresses",
     ),
     "read-past-storage": (
         "tensors reach past the end of the storage they lie on",
@@ -27,19 +37,90 @@ _TEXTS = {
 }
 
 
-def memory_of(trace: Trace) -> tuple[list[MemoryDocument], list[Fault]]:
-    """Return the memory of every device the operators name, and the faults among tensors; nothing without execution traces.
+def memory_of(trace: Trace, always: bool = False) -> tuple[list[MemoryDocument], list[Fault], list[Note]]:
+    """Return the memory of every device, from allocators' records and from execution traces, the faults among tensors, and notes.
 
     Parameters
     ----------
     trace : Trace
-        Opened together with the execution traces of its ranks.
+        Profiled with ``profile_memory=True``, or opened together with the execution traces of its ranks; else nothing is known.
+    always : bool
+        Read the allocators' records of long profiles too, which takes about as long as opening them.
     """
-    if not has_tensors(trace):
+    documents: list[MemoryDocument] = []
+    faults: list[Fault] = []
+    notes: list[Note] = []
+    for rank in trace.ranks:
+        count = _instants(trace, rank)
+        if count > MANY and not always:
+            text = "records of the memory allocator are left unread, which takes as long as opening"
+            notes.append(Note("memory-unread", rank.path, count, text, "inspect --memory reads them"))
+        elif count > FEW:
+            told, clashes = _allocators(trace, rank)
+            documents += told
+            faults += clashes
+    if has_tensors(trace):
+        found, more = footprints(trace)
+        origin = int(trace.events.start_ns.min(initial=0)) if len(trace.events) else 0
+        documents += [_document(trace, one, origin) for one in found]
+        faults += more
+    return documents, faults, notes
+
+
+def _instants(trace: Trace, rank: Rank) -> int:
+    """Instants of a file that may be records of allocators: it says that it has some, or does not say anything."""
+    told = bool(rank.metadata.get("profile_memory", True))
+    return trace.counts.get(rank.path, {}).get("ph:i", 0) if told else 0
+
+
+def _allocators(trace: Trace, rank: Rank) -> tuple[list[MemoryDocument], list[Fault]]:
+    documents: list[MemoryDocument] = []
+    faults: list[Fault] = []
+    base = rank.metadata.get("baseTimeNanoseconds")
+    shift = base - rank.base_time_ns if isinstance(base, int) and rank.base_time_ns is not None else 0
+    origin = int(trace.events.start_ns.min(initial=2**62))
+    try:
+        found = allocations(rank.path)
+    except WorkbenchError:  # moved since it was opened
         return [], []
-    found, faults = footprints(trace)
-    origin = int(trace.events.start_ns.min(initial=0)) if len(trace.events) else 0
-    return [_document(trace, one, origin) for one in found], faults
+    for one in found:
+        at = one.at_ns + shift - origin
+        facts = held(one)
+        reserved = one.reserved[one.reserved != NONE]
+        rows = [(size, _name(trace, _operator_at(trace, rank.rank, time + shift))) for size, time in facts.live]
+        for time, size in facts.clashes:
+            event = _operator_at(trace, rank.rank, time + shift)
+            faults.append(Fault("overlapping-allocation", event, event, size, "certain"))
+        documents.append(
+            MemoryDocument(
+                rank=rank.rank,
+                device=one.device,
+                basis="allocator",
+                peak_bytes=int(facts.level.max(initial=0)),
+                peak_at_s=float(at[facts.peak]) / 1e9,
+                reserved_peak_bytes=int(reserved.max()) if len(reserved) else None,
+                resident_bytes=facts.before,
+                allocated_bytes=int(one.nbytes[one.nbytes > 0].sum()),
+                storages=int((one.nbytes > 0).sum()),
+                in_place=None,
+                views=None,
+                held=[HeldDocument(bytes=size, made_by=name, resident=False) for size, name in rows],
+                curve=_curve(at, facts.level),
+            )
+        )
+    return documents, faults
+
+
+def _operator_at(trace: Trace, rank: int, moment: int) -> int:
+    """Innermost operator of a rank at a moment [ns], the shortest of several threads (-1: none)."""
+    e = trace.events
+    own = np.array([track.rank == rank for track in trace.tracks], dtype=bool)[e.track]
+    rows = np.flatnonzero(own & (e.category == Category.CPU_OP) & (e.start_ns <= moment) & (e.start_ns + e.dur_ns >= moment))
+    return int(rows[np.argmin(e.dur_ns[rows])]) if len(rows) else -1
+
+
+def _name(trace: Trace, event: int) -> str:
+    return trace.name_of(event) if event >= 0 else "nothing that is recorded"
 
 
 def tensor_faults(seen: Seen, faults: list[Fault]) -> list[FindingDocument]:
@@ -48,7 +129,7 @@ def tensor_faults(seen: Seen, faults: list[Fault]) -> list[FindingDocument]:
     for kind, (text, fix) in _TEXTS.items():
         mine = [fault for fault in faults if fault.kind == kind]
         if mine:
-            pairs = [f"{seen.name(one.event)} after {seen.name(one.other)}" for one in mine]
+            pairs = [f"{_name(seen.trace, one.event)} after {_name(seen.trace, one.other)}" for one in mine]
             where = names_of(pairs, np.array([float(one.nbytes) for one in mine]))
             sure = next(level for level in LEVELS if any(one.certainty == level for one in mine))
             out.append(finding(seen, kind, text, where, len(mine), 0.0, fix, sure))
@@ -59,20 +140,22 @@ def _document(trace: Trace, one: Footprint, origin: int) -> MemoryDocument:
     return MemoryDocument(
         rank=one.rank,
         device=one.device,
+        basis="storages",
         peak_bytes=one.peak,
         peak_at_s=(one.peak_ns - origin) / 1e9,
+        reserved_peak_bytes=None,
         resident_bytes=one.resident,
         allocated_bytes=one.allocated,
         storages=one.storages,
         in_place=one.in_place,
         views=one.views,
         held=[HeldDocument(bytes=size, made_by=trace.name_of(event), resident=old) for size, event, old in one.held],
-        curve=_curve(one, origin),
+        curve=_curve(one.at_ns - origin, one.nbytes),
     )
 
 
-def _curve(one: Footprint, origin: int) -> list[tuple[float, int]]:
-    """Return the curve in few points: of each stretch of changes the highest."""
-    pieces = np.array_split(np.arange(len(one.at_ns)), min(POINTS, max(len(one.at_ns), 1)))
-    picked = [int(piece[np.argmax(one.nbytes[piece])]) for piece in pieces if len(piece)]
-    return [(float(one.at_ns[i] - origin) / 1e9, int(one.nbytes[i])) for i in picked]
+def _curve(at_ns: np.ndarray, level: np.ndarray) -> list[tuple[float, int]]:
+    """Return a curve in few points: of each stretch of changes the highest."""
+    pieces = np.array_split(np.arange(len(at_ns)), min(POINTS, max(len(at_ns), 1)))
+    picked = [int(piece[np.argmax(level[piece])]) for piece in pieces if len(piece)]
+    return [(float(at_ns[i]) / 1e9, int(level[i])) for i in picked]

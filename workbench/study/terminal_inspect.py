@@ -118,14 +118,15 @@ def _phases(document: InspectDocument) -> Table:
 
 def _memory(document: InspectDocument, everything: bool) -> Iterator[Text]:
     """Yield the memory of each device in a line; of several the one that holds most, unless everything is asked for."""
-    found = sorted(document.memory, key=lambda one: (-one.peak_bytes, one.rank, one.device))
+    found = sorted(document.memory, key=lambda one: (one.basis, -one.peak_bytes, one.rank, one.device))
     for one in found if everything else found[:1]:
-        first = [(units.format(row.bytes, "B", 3), "held by" if row.resident else "made by", row.made_by) for row in one.held[:2]]
-        held = ", ".join(map(" ".join, first))
+        first = [(units.format(row.bytes, "B", 3), "held by" if row.resident else "made in", row.made_by) for row in one.held[:2]]
         peak, old, new = (units.format(value, "B", 4) for value in (one.peak_bytes, one.resident_bytes, one.allocated_bytes))
-        others = f", the most of {len(found)} devices" if len(found) > 1 and not everything else ""
-        text = f"memory of {one.device} (rank {one.rank}{others}), at least: peak {peak}, {old} of it older than the recording"
-        yield Text(f"{text}; {new} allocated in all; {held}")
+        others = f", the most of {len(found)}" if len(found) > 1 and not everything else ""
+        kept = f" of {units.format(one.reserved_peak_bytes, 'B', 4)} reserved" if one.reserved_peak_bytes else ""
+        least = "" if one.basis == "allocator" else ", at least"
+        text = f"memory of {one.device} (rank {one.rank}{others}){least}: peak {peak}{kept}, {old} older than the recording"
+        yield Text(f"{text}; {new} allocated in all; {', '.join(map(' '.join, first))}")
 
 
 def _findings(findings: list[FindingDocument], most: int, everything: bool) -> Iterator[RenderableType]:

@@ -24,7 +24,7 @@ Certainty = Literal["certain", "likely", "possible"]
 class Fault:
     """A tensor that should not be read as it is."""
 
-    kind: str  # "aliased-storage" or "read-past-storage"
+    kind: str  # "aliased-storage", "read-past-storage" or, from an allocator, "overlapping-allocation"
     event: int  # where it is seen
     other: int  # who wrote over it, or who allocated the storage
     nbytes: int  # [B] concerned
