@@ -15,7 +15,7 @@ from tests.source import PACKAGE, name, package_files, tree
 LAYERS = (
     {"workbench"},
     {"cli"},
-    {"cli_operators", "cli_counters", "cli_cache", "cli_compare", "cli_export", "cli_network", "cli_inspect", "cli_rewrites"},
+    {"cli_operators", "cli_counters", "cli_cache", "cli_compare", "cli_export", "cli_network", "cli_inspect", "cli_rewrites", "cli_hosts"},
     {"cli_scenario"},
     {"cli_output"},
     {"app"},

@@ -62,7 +62,8 @@ class Guess:
 class Case:
     """One program from one card to another.
 
-    ``kept`` are guesses with the host as recorded, ``left_out`` with host figures fitted on the *other* programs, ``shipped`` with the
+    ``one_other`` are guesses with vendor times and host figures fitted on one other program, by its name; ``kept`` are
+    guesses with the host as recorded, ``left_out`` with host figures fitted on the *other* programs, ``shipped`` with the
     hosts that come with the workbench, fitted on all; each by `WAYS`.
     """
 
@@ -71,6 +72,7 @@ class Case:
     target: str
     recorded: Recorded
     truth: Recorded
+    one_other: Mapping[str, Guess]
     kept: Mapping[str, Guess]
     left_out: Mapping[str, Guess]
     shipped: Mapping[str, Guess]
@@ -99,24 +101,30 @@ def cases(recorded: Mapping[str, Mapping[str, Recorded]]) -> Iterator[Case]:
     """Yield every program in every direction."""
     for program, cards in recorded.items():
         for source, target in itertools.permutations(cards, 2):
-            others = [
-                (of[source].host, of[target].host) for name, of in recorded.items() if name != program and {source, target} <= set(of)
-            ]
-            hosts = fit_hosts(others, (source, target)) if others else (None, None)
+            others = {
+                name: (of[source].host, of[target].host) for name, of in recorded.items() if name != program and {source, target} <= set(of)
+            }
+            hosts = fit_hosts(list(others.values()), (source, target)) if others else (None, None)
+            single = {name: fit_hosts([pair], (source, target)) for name, pair in others.items()}
+            one = {name: _with_times(cards[source], cards[target], *pair) for name, pair in single.items()}
             known = tuple(detect_host_of(cards[card].workload.trace) for card in (source, target))
             ways = [(None, None), hosts, known]
             guesses = [_guesses(cards[source], cards[target], *pair) for pair in ways]
-            yield Case(program, source, target, cards[source], cards[target], *guesses)
+            yield Case(program, source, target, cards[source], cards[target], one, *guesses)
 
 
 def _guesses(recorded: Recorded, truth: Recorded, here: HostSpec | None, there: HostSpec | None) -> dict[str, Guess]:
-    card = detect_source(truth.workload.trace)
-    asked = Scenario(recorded.workload, npu=card, source_host=here, host=there)
+    asked = Scenario(recorded.workload, npu=detect_source(truth.workload.trace), source_host=here, host=there)
     return {
         "model alone": _guess(predict(asked.with_({"anchored": False})), truth),
         "anchored": _guess(predict(asked.with_({"anchored": True})), truth),
-        "vendor times": _guess(predict(asked.with_({"vendor": times_of(truth.workload)})), truth),
+        "vendor times": _with_times(recorded, truth, here, there),
     }
+
+
+def _with_times(recorded: Recorded, truth: Recorded, here: HostSpec | None, there: HostSpec | None) -> Guess:
+    card = detect_source(truth.workload.trace)
+    return _guess(predict(Scenario(recorded.workload, npu=card, vendor=times_of(truth.workload), source_host=here, host=there)), truth)
 
 
 def _guess(prediction: Prediction, truth: Recorded) -> Guess:

@@ -24,7 +24,8 @@ HEAD = """# Accuracy of steps across cards
 Written by `python3 run.py accuracy` on {date}; digest of the recordings {data}; digest of the model
 (graph, replay, cost, cards, hosts) {model}.
 
-source: this project's predictions against public recordings (AMD-AGI/TraceLens, tests/traces) of one program on two cards, each with its own host
+source: this project's predictions against public recordings of one program on two cards, each with its own host (AMD-AGI/TraceLens,
+tests/traces)
 
 From the recording on one card the device busy time and the step on the other are predicted, in both directions; errors are
 predicted / recorded - 1 in percent.
@@ -50,7 +51,14 @@ def digests(folder: Path) -> tuple[str, str]:
 
 def markdown(found: Sequence[Case], recorded: Mapping[str, Mapping[str, Recorded]], date: str, data: str, model: str) -> str:
     """Return the report as text."""
-    parts = [HEAD.format(date=date, data=data, model=model), *_summary(found), *_steps(found), *_busy(found), *_hosts(recorded)]
+    parts = [
+        HEAD.format(date=date, data=data, model=model),
+        *_summary(found),
+        *_steps(found),
+        *_busy(found),
+        *_one(found),
+        *_hosts(recorded),
+    ]
     return "\n".join(parts) + "\n"
 
 
@@ -66,6 +74,11 @@ def _summary(found: Sequence[Case]) -> list[str]:
             inside = f"{sum(guess.inside for guess in guesses)} of {len(guesses)}"
             line = f"| {way} | {host} | {_mean([g.busy for g in guesses])} | {_mean(steps)} | {_median(steps)} |"
             out.append(f"{line} {skill(steps, nothing):.2f} | {inside} |")
+    one = [guess for case in found for guess in case.one_other.values()]
+    steps = [guess.step for guess in one]
+    baseline = [case.no_change for case in found for _ in case.one_other]
+    line = f"| vendor times | fitted on one other | {_mean([g.busy for g in one])} | {_mean(steps)} | {_median(steps)} |"
+    out.append(f"{line} {skill(steps, baseline):.2f} | {sum(guess.inside for guess in one)} of {len(one)} |")
     return [*out, ""]
 
 
@@ -94,6 +107,17 @@ def _busy(found: Sequence[Case]) -> list[str]:
     for case in found:
         cells = [case.program, case.source, case.target, f"{case.truth.busy_s * 1e3:.4g}", _percent(case.same_busy)]
         out.append("| " + " | ".join([*cells, *(_percent(case.kept[way].busy) for way in WAYS)]) + " |")
+    return [*out, ""]
+
+
+def _one(found: Sequence[Case]) -> list[str]:
+    """Say what the step comes to with vendor times and the hosts measured on one other program, by that program."""
+    out = ["## Step with vendor times, hosts fitted on one other program", ""]
+    out += ["| program | from | to | no change | host kept | fitted on |", "|" + "---|" * 6]
+    for case in found:
+        fits = ", ".join(f"{name}: {_percent(guess.step)}" for name, guess in case.one_other.items())
+        cells = [case.program, case.source, case.target, _percent(case.no_change), _percent(case.kept["vendor times"].step), fits]
+        out.append("| " + " | ".join(cells) + " |")
     return [*out, ""]
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.cli.conftest import Run
 from workbench.cli import main
 from workbench.data import data_path
+from workbench.study.report import schema
 
 TRACE = str(data_path("traces", "synthetic_launch_bound.json.gz"))
 
@@ -52,3 +55,25 @@ def test_what_cannot_be_is_refused_in_one_line(capsys: pytest.CaptureFixture[str
     assert ended.value.code in (1, 2)
     assert out == ""
     assert line.startswith("error: ") and line.count("\n") == 1 and "Traceback" not in line
+
+
+def test_hosts_are_measured_written_and_used(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A recording against itself: every figure is 1, and the host written changes nothing."""
+    with pytest.raises(SystemExit) as ended:
+        main(["hosts", TRACE, TRACE, "--names", "here,there", "--out", str(tmp_path), "--json"])
+    assert ended.value.code in (0, None)
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(schema("hosts")).validate(document)
+    assert {row["kind"] for row in document["figures"]} >= {"operators", "launch"}
+    assert all(row["ratio"] == pytest.approx(1.0) for row in document["figures"])
+    steps = []
+    for asked in ([], ["--source-host", str(tmp_path / "here.yaml"), "--host", str(tmp_path / "there.yaml")]):
+        with pytest.raises(SystemExit):
+            main(["predict", TRACE, *asked, "--json"])
+        (found,) = json.loads(capsys.readouterr().out)["traces"].values()
+        steps.append(found["step_time_s"])
+    assert steps[0] == pytest.approx(steps[1])
+    with pytest.raises(SystemExit) as ended:
+        main(["hosts", TRACE])
+    assert ended.value.code == 2
+    assert "two a program" in capsys.readouterr().err

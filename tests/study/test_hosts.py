@@ -15,8 +15,9 @@ from tests.naive.kineto import document
 from tests.naive.programs import launch_bound
 from workbench.data import data_path
 from workbench.errors import Refused
-from workbench.hardware.host import HostSpec, load_host
+from workbench.hardware.host import HostSpec, load_host, read_host
 from workbench.hardware.npu import load_npu
+from workbench.study.measured_hosts import description, measured_hosts
 from workbench.study.predict import predict
 from workbench.study.recorded_on import detect_host_of
 from workbench.study.scenario import Scenario
@@ -99,3 +100,32 @@ def test_what_is_no_host_is_refused(tmp_path: Path, field: str, value: object) -
     asked = Scenario(open_trace([data_path("traces", "synthetic_launch_bound.json.gz")]))
     with pytest.raises(Refused, match=field):
         asked.with_({field: value})
+
+
+def test_machines_are_measured_on_programs_recorded_on_both(tmp_path: Path) -> None:
+    """Launches of 4 and of 6 us, all else alike: that is what comes out, drawn towards equal as one program's word must be.
+
+    Weight by hand (see tests/cost/test_host.py): prior ln(1.5) / 1.2816 = 0.3164, scatter 0.0744: 0.9476; 1.5 ** 0.9476 = 1.4685.
+    """
+    base = launch_bound(steps=3, layers=4)
+    traces = [_recorded(replace(base, issue_ns=ns), tmp_path).trace for ns in (4_000, 6_000)]
+    one, two, document = measured_hosts([(traces[0], traces[1])], ("one", "two"))
+    assert two.calls["launch"] / one.calls["launch"] == pytest.approx(1.4685, rel=0.01)
+    assert two.takes["operators"] == pytest.approx(1.0, abs=0.01)
+    assert document.programs[0].alike == 1.0
+    assert document.programs[0].ratio["launch"] == pytest.approx(1.5, rel=0.01)
+    again = read_host(description(two))
+    assert (again.name, dict(again.takes)) == (two.name, pytest.approx(dict(two.takes), rel=1e-3))
+    assert dict(again.calls) == pytest.approx(dict(two.calls), rel=1e-3)
+
+
+def test_recordings_of_different_programs_measure_nothing(tmp_path: Path) -> None:
+    first = _recorded(launch_bound(steps=2, layers=2), tmp_path).trace
+    second = open_trace([data_path("traces", "cpu_resnet_b8.json.gz")])
+    with pytest.raises(Refused, match="not recordings of one program"):
+        measured_hosts([(first, second)], ("one", "two"))
+    for names in (("one", "one"), ("one", "")):
+        with pytest.raises(Refused, match="tell two machines apart"):
+            measured_hosts([(first, first)], names)
+    with pytest.raises(Refused, match="no recordings"):
+        measured_hosts([], ("one", "two"))

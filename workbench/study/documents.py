@@ -12,6 +12,7 @@ from workbench.study.documents_cache import CacheDocument
 from workbench.study.documents_collective import CollectivesDocument
 from workbench.study.documents_compare import ComparisonDocument
 from workbench.study.documents_counters import CountersDocument
+from workbench.study.documents_hosts import HostsDocument
 from workbench.study.documents_inspect import AccountDocument, Facts, InspectDocument
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument
 from workbench.study.documents_rewrites import RewritesDocument
@@ -220,6 +221,7 @@ SCHEMAS: dict[str, type[Document]] = {
     "cache": CacheDocument,
     "collective": CollectivesDocument,
     "compare": ComparisonDocument,
+    "hosts": HostsDocument,
     "rewrites": RewritesDocument,
 }
 
