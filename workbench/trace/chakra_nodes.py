@@ -9,7 +9,6 @@ fixed64 21, sfixed32 23, sfixed64 25, bool 27, string 29, bytes 31 (lists have t
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,7 +59,7 @@ def is_chakra(data: np.ndarray) -> bool:
     if low < 0 or size < 0 or size > len(data) - low or len(data) < 8:
         return False
     try:
-        if any(number not in (1, 2) or wire != kp.BYTES for number, wire, _, _ in _fields(data, low, low + size)):
+        if any(number not in (1, 2) or wire != kp.BYTES for number, wire, _, _ in _Wire(data).fields(int(low), int(low + size))):
             return False
     except BrokenMessage:
         return False
@@ -93,7 +92,7 @@ def read_nodes(data: np.ndarray, salvage: bool) -> Nodes:
     BrokenMessage
         The bytes are damaged or cut (with ``salvage``: nothing whole is left).
     """
-    found, at, first = Nodes({}, [], []), 0, True
+    found, at, first, wire_of = Nodes({}, [], []), 0, True, _Wire(data)
     while at < len(data):
         size, low = kp.varint(data, at, len(data))
         after = int(low + size) if low >= 0 and 0 <= size <= len(data) - low else -1
@@ -102,10 +101,13 @@ def read_nodes(data: np.ndarray, salvage: bool) -> Nodes:
                 raise BrokenMessage(at)
             if first:
                 found.top = {
-                    key: value for number, _, a, b in _fields(data, low, after) if number == 2 for key, value in [_attribute(data, a, b)]
+                    key: value
+                    for number, _, a, b in wire_of.fields(int(low), after)
+                    if number == 2
+                    for key, value in [_attribute(wire_of, a, b)]
                 }
             else:
-                found.nodes.append(_node(data, int(low), after))
+                found.nodes.append(_node(wire_of, int(low), after))
         except BrokenMessage as fault:
             if not salvage or (after < 0 and not found.nodes):
                 raise
@@ -114,74 +116,81 @@ def read_nodes(data: np.ndarray, salvage: bool) -> Nodes:
     return found
 
 
-def _fields(data: np.ndarray, low: int, high: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield number, wire type, low and high of the fields of a message. Raises `BrokenMessage`."""
-    room = 32
-    while True:
-        out = np.empty((4, room), np.int64)
-        count = kp.scan(data, low, high, *out)
+class _Wire:
+    """Reads messages out of one array of bytes; rooms for what compiled code finds are made once."""
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.data, self.raw = data, data.tobytes()
+        self._fields = np.empty((4, 64), np.int64)
+        self._rows = tuple(self._fields)
+        self._numbers = np.empty(1024, np.int64)
+
+    def fields(self, low: int, high: int) -> list[tuple[int, int, int, int]]:
+        """Return number, wire type, low and high of the fields of a message. Raises `BrokenMessage`."""
+        count = kp.scan(self.data, low, high, *self._rows)
         if count < 0:
             raise BrokenMessage(-1 - count)
-        if count <= room:
-            return zip(*out[:, :count].tolist(), strict=True)
-        room = count
+        if count > len(self._rows[0]):
+            self._fields = np.empty((4, count), np.int64)
+            self._rows = tuple(self._fields)
+            return self.fields(low, high)
+        return list(zip(*self._fields[:, :count].tolist(), strict=True))
+
+    def text(self, low: int, high: int) -> str:
+        """Return bytes as text."""
+        return self.raw[low:high].decode("utf-8", "replace")
+
+    def packed(self, low: int, high: int) -> list[int]:
+        """Return the numbers of a packed list. Raises `BrokenMessage`."""
+        count = kp.packed(self.data, low, high, self._numbers)
+        if count < 0:
+            raise BrokenMessage(-1 - count)
+        if count > len(self._numbers):
+            self._numbers = np.empty(count, np.int64)
+            return self.packed(low, high)
+        return self._numbers[:count].tolist()
 
 
-def _node(data: np.ndarray, low: int, high: int) -> ChakraNode:
+def _node(wire_of: _Wire, low: int, high: int) -> ChakraNode:
     node = ChakraNode()
-    for number, wire, a, b in _fields(data, low, high):
+    for number, wire, a, b in wire_of.fields(low, high):
         if wire not in _WIRES.get(number, (wire,)):
             raise BrokenMessage(low)
         if number == 1:
             node.id = a
         elif number == 2:
-            node.name = _text(data, a, b)
+            node.name = wire_of.text(a, b)
         elif number == 3:
             node.kind = a
         elif number in (4, 5):
-            (node.controls if number == 4 else node.data).extend([a] if wire == kp.VARINT else _packed(data, a, b))
+            (node.controls if number == 4 else node.data).extend([a] if wire == kp.VARINT else wire_of.packed(a, b))
         elif number in (6, 7):
             if not 0 <= a < MOST_US:
                 raise BrokenMessage(low)
             node.start_us, node.dur_us = (a, node.dur_us) if number == 6 else (node.start_us, a)
         elif number in (8, 9):
-            texts = {n: _text(data, x, y) for n, w, x, y in _fields(data, a, b) if w == kp.BYTES}
+            texts = {n: wire_of.text(x, y) for n, w, x, y in wire_of.fields(a, b) if w == kp.BYTES}
             ends = (texts.get(1, ""), texts.get(2, ""), texts.get(3, ""))
             node.inputs, node.outputs = (ends, node.outputs) if number == 8 else (node.inputs, ends)
         elif number == 10:
-            key, value = _attribute(data, a, b)
+            key, value = _attribute(wire_of, a, b)
             node.attributes[key] = value
     return node
 
 
-def _text(data: np.ndarray, low: int, high: int) -> str:
-    return data[low:high].tobytes().decode("utf-8", "replace")
-
-
-def _packed(data: np.ndarray, low: int, high: int) -> list[int]:
-    out, at = [], low
-    while at < high:
-        value, after = kp.varint(data, at, high)
-        if after < 0:
-            raise BrokenMessage(at)
-        out.append(int(value))
-        at = after
-    return out
-
-
-def _attribute(data: np.ndarray, low: int, high: int) -> tuple[str, object]:
+def _attribute(wire_of: _Wire, low: int, high: int) -> tuple[str, object]:
     """Return name and value of an attribute; a list is its values where they are whole numbers or truth values, else absent."""
     name = ""
     value: object = None
-    for number, wire, a, b in _fields(data, low, high):
+    for number, wire, a, b in wire_of.fields(low, high):
         if number == 1 and wire == kp.BYTES:
-            name = _text(data, a, b)
+            name = wire_of.text(a, b)
         elif number in _TEXTS and wire == kp.BYTES:
-            value = _text(data, a, b)
+            value = wire_of.text(a, b)
         elif number in _FIXED and wire in (kp.EIGHT, kp.FOUR) and struct.calcsize(_FIXED[number]) == b - a:
-            value = struct.unpack(_FIXED[number], data[a:b].tobytes())[0]
+            value = struct.unpack(_FIXED[number], wire_of.raw[a:b])[0]
         elif wire == kp.VARINT and 7 <= number <= _BOOL:
             value = bool(a) if number == _BOOL else (a >> 1) ^ -(a & 1) if number in _ZIGZAG else a
         elif wire == kp.BYTES and number in (8, 10, 12, 14, 28):
-            value = [x for n, w, p, q in _fields(data, a, b) if n == 1 for x in ([p] if w == kp.VARINT else _packed(data, p, q))]
+            value = [x for n, w, p, q in wire_of.fields(a, b) if n == 1 for x in ([p] if w == kp.VARINT else wire_of.packed(p, q))]
     return name, value

@@ -70,6 +70,21 @@ def scan(b, start, stop, number, wire, low, high):
 
 
 @njit(cache=True, nogil=True)
+def packed(b, start, stop, out):
+    """Fill ``out`` with the varints in b[start:stop] as long as there is room; return how many there are, or -1 - offset if broken."""
+    at, count = start, 0
+    while at < stop:
+        value, after = varint(b, at, stop)
+        if after < 0:
+            return -1 - at
+        if count < len(out):
+            out[count] = value
+        count += 1
+        at = after
+    return count
+
+
+@njit(cache=True, nogil=True)
 def events(b, low, high, out):
     """Read profile events b[low[i]:high[i]] into out [E, 4]: kind, start and length [ps], statistics; return 0, or -1 - offset if broken.
 
