@@ -158,11 +158,8 @@ def stream_edges(rows: Rows, nodes: Nodes) -> Part:
     target = np.concatenate([row, row])
     have = source >= 0
     source, target = source[have], target[have]
-    beside = dev.end[source] - dev.start[target] > (dev.end - dev.start)[source] // 2
-    for k in np.flatnonzero(beside).tolist():
-        low = int(dev.ptr[dev.lane[target[k]]])
-        done = np.flatnonzero(dev.end[low : target[k]] <= dev.start[target[k]])
-        source[k] = low + done[-1] if len(done) else -1
+    beside = np.flatnonzero(dev.end[source] - dev.start[target] > (dev.end - dev.start)[source] // 2)
+    source[beside] = kernels.latest_ended(dev.ptr[dev.lane[target[beside]]], target[beside], dev.end, dev.start[target[beside]])
     have = source >= 0
     return source[have] + nodes.first_device, target[have] + nodes.first_device, EdgeKind.STREAM
 

@@ -157,6 +157,19 @@ def outlasting(lane: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
+def latest_ended(low: np.ndarray, high: np.ndarray, end: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Return, of the rows ``low[i]`` to ``high[i] - 1``, the last whose end is not after ``by[i]`` (-1: none)."""
+    out = np.full(len(high), -1, np.int64)
+    for i in range(len(high)):
+        row = high[i] - 1
+        while row >= low[i] and end[row] > by[i]:
+            row -= 1
+        if row >= low[i]:
+            out[i] = row
+    return out
+
+
+@njit(cache=True, nogil=True)
 def topological(order: np.ndarray, ptr: np.ndarray, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (sequence, keep): nodes in ``order`` unless a predecessor has to come first; edges that would close a cycle are not kept.
 

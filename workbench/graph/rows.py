@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench.graph import kernels
 from workbench.graph.calls import classify
+from workbench.trace.part import group
 from workbench.trace.trace import DEVICE_WORK, HOST_CALLS, Category, Events, Trace, Track
 
 MARKS = re.compile(r"^ProfilerStep\s*#\d+$")
@@ -178,12 +179,21 @@ def _device_rows(
     lane_track = np.where(stream >= 0, -1, named)
     key = np.stack([rank, device, stream, lane_track, np.zeros(len(rows), dtype=np.int64)], axis=1)
     key[:, 4] = _overlapping_records(key[:, :4], correlation, start[rows], end[rows])
-    keys, lane = np.unique(key, axis=0, return_inverse=True) if len(rows) else (key, np.zeros(0, dtype=np.int64))
+    keys, lane = _distinct(key)
     order = np.lexsort((tie[rows], correlation, end[rows], start[rows], lane))
     rows, lane, correlation = rows[order], lane[order].astype(np.int32), correlation[order]
     names = tuple(_lane_name(k, trace) for k in keys.tolist())
     ptr = np.searchsorted(lane, np.arange(len(keys) + 1))
     return DeviceRows(rows.astype(np.int32), lane, start[rows], end[rows], correlation, ptr), names, keys[:, :3]
+
+
+def _distinct(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct rows of an integer table, sorted, and the place of each row among them: as `numpy.unique`, in linear time."""
+    number, first = group(key[:, 0], key[:, 1])
+    for column in key.T[2:]:
+        number, first = group(number, column)
+    keys, place = np.unique(key[first], axis=0, return_inverse=True)
+    return keys, place.reshape(-1)[number]
 
 
 def _track_order(trace: Trace) -> np.ndarray:
@@ -208,7 +218,7 @@ def _overlapping_records(key: np.ndarray, correlation: np.ndarray, start: np.nda
     out = np.zeros(len(start), dtype=np.int64)
     if not len(start) or (correlation >= 0).all():
         return out
-    _, lane = np.unique(key, axis=0, return_inverse=True)
+    _, lane = _distinct(key)
     for k in np.unique(lane[correlation < 0]):
         loose = np.flatnonzero((lane == k) & (correlation < 0))
         bound = np.flatnonzero((lane == k) & (correlation >= 0))

@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from workbench.graph.image_layouts import learn_layouts
+from workbench.graph.kernels_units import nearest
 from workbench.operators.call import Call, parse_call
-from workbench.operators.described import MATRIX_KINDS
-from workbench.operators.kinds import BEARING, TRANSPARENT, collective_kind, describe, rule_for, state
+from workbench.operators.described import MATRIX_KINDS, Described
+from workbench.operators.kinds import BEARING, TRANSPARENT, collective_kind, describe, rule_for, state, state_of
+from workbench.trace.part import group
 from workbench.trace.trace import Category, Trace
 
 _DIMS = ("Input Dims", "Input dims", "Input Shapes", "input_shapes")
@@ -49,24 +52,22 @@ def _text(trace: Trace, keys: tuple[str, ...]) -> np.ndarray:
 def signatures(trace: Trace) -> Signatures:
     """Collect the distinct calls of a trace's framework operators and learn from neighbours what a call did not record."""
     rows = np.flatnonzero(trace.events.category == Category.CPU_OP)
-    base = len(trace.strings) + 1
-    columns = [trace.events.name.astype(np.int64), _text(trace, _DIMS), _text(trace, _TYPES), _text(trace, _CONCRETE)]
-    code = columns[0][rows]
-    for column in columns[1:]:
-        _, code = np.unique(code * base + column[rows] + 1, return_inverse=True)
-    _, head, code = np.unique(code, return_index=True, return_inverse=True)
-    strings = trace.strings
-    calls = [parse_call(strings[columns[0][e]], *(strings[c[e]] if c[e] >= 0 else "" for c in columns[1:])) for e in rows[head]]
+    texts = [column[rows] for column in (trace.events.name, _text(trace, _DIMS), _text(trace, _TYPES), _text(trace, _CONCRETE))]
+    shaped, _ = group(*texts[:3])
+    code, head = group(shaped, texts[3])
+    known = (*trace.strings, "")  # -1: no text
+    calls = [parse_call(*(known[text[i]] for text in texts)) for i in head.tolist()]
     of = np.full(len(trace.events), -1, dtype=np.int32)
     of[rows] = code
     _learn(trace, of, calls)
-    states = np.array([state(call) for call in calls] or [TRANSPARENT], dtype=np.int8)
-    families = np.array([_family(call) for call in calls] or [0], dtype=np.int8)
+    learn_layouts(trace, of, calls)
+    found = [describe(call) for call in calls]
+    states = np.array([state_of(*pair) for pair in zip(calls, found, strict=True)] or [TRANSPARENT], dtype=np.int8)
+    families = np.array([_family(one) for one in found] or [0], dtype=np.int8)
     return Signatures(of, tuple(calls), states, families)
 
 
-def _family(call: Call) -> int:
-    found = describe(call)
+def _family(found: Described | None) -> int:
     if found is None:
         return 0
     return _MATRIX_FAMILY if found.kind in MATRIX_KINDS else _MATRIX_FAMILY + 1 + int(found.kind)
@@ -84,14 +85,18 @@ def _learn(trace: Trace, of: np.ndarray, calls: list[Call]) -> None:
         return
     known: dict[tuple[int, tuple[tuple[str, object], ...]], int] = {}
     neighbours = _Neighbours(trace, of, calls)
-    for event in np.flatnonzero(np.isin(of, list(wanting))):
-        old = int(of[event])
-        facts = neighbours.facts(int(event), wanting[old])
+    events = np.flatnonzero(np.isin(of, list(wanting)))
+    alike, first = neighbours.alike(events, np.isin(of[events], [i for i, rule in wanting.items() if rule == "message"]))
+    learnt = of[events[first]]
+    for i, event in enumerate(events[first].tolist()):
+        old = int(learnt[i])
+        facts = neighbours.facts(event, wanting[old])
         if facts:
             if (old, facts) not in known:
                 known[old, facts] = len(calls)
                 calls.append(replace(calls[old], facts=facts))
-            of[event] = known[old, facts]
+            learnt[i] = known[old, facts]
+    of[events] = learnt[alike]
 
 
 class _Neighbours:
@@ -108,10 +113,33 @@ class _Neighbours:
         self.integers = {key: trace.integer_arg(key) for key in ("In msg nelems", "Out msg nelems", "Group size")}
         self.texts = {key: trace.text_arg(key) for key in ("Collective name", "dtype")}
         self.forward = self._forward()
-        labels = [i for i, s in enumerate(trace.strings) if s.startswith(("nccl:", "rccl:", "hccl:"))]
-        self.label = {
-            int(events.parent[e]): trace.name_of(int(e)) for e in np.flatnonzero(np.isin(events.name, labels)) if events.parent[e] >= 0
-        }
+        names = np.flatnonzero(np.bincount(events.name))
+        labels = [i for i in names.tolist() if trace.strings[i].startswith(("nccl:", "rccl:", "hccl:"))]
+        inner = np.flatnonzero(np.isin(events.name, labels) & (events.parent >= 0))
+        self.label = np.full(len(events), -1, dtype=np.int64)  # name of the label inside each event
+        self.label[events.parent[inner]] = events.name[inner]
+        telling = [i for i in names.tolist() if trace.strings[i].startswith(("c10d::", "nccl:", "rccl:"))]
+        self.telling = np.isin(events.name, telling)
+
+    def alike(self, events: np.ndarray, is_message: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Group events whose neighbours tell the same: messages of the same arguments under the same names; any other stands alone.
+
+        Returns
+        -------
+        group : int64 [N]
+        first : int64 [G]
+            Position of the first event of each group, ascending.
+        """
+        names, parent = np.append(self.trace.events.name, -1), np.append(self.trace.events.parent, -1)
+        number = np.where(is_message, self.of[events], -1 - np.arange(len(events)))
+        for column in (*self.integers.values(), *self.texts.values(), self.label):
+            number, _ = group(number, column[events])
+        at, open_ = events, is_message
+        while open_.any():  # up through the names that tell, all events together
+            at = nearest(self.trace.events.parent, self.telling, parent[at].astype(np.int32))
+            open_ = open_ & (at >= 0)
+            number, _ = group(number, np.where(open_, names[at], -1))
+        return group(number, number)
 
     def facts(self, event: int, rule: str) -> tuple[tuple[str, object], ...]:
         """Return what neighbours tell about an event."""
@@ -129,8 +157,8 @@ class _Neighbours:
             up = int(self.trace.events.parent[up])
 
     def _labels(self, event: int) -> list[str]:
-        names = [self.label[event]] if event in self.label else []
-        return names + [name for name in map(self.trace.name_of, self._ancestors(event)) if name.startswith(("c10d::", "nccl:", "rccl:"))]
+        names = [self.trace.strings[self.label[event]]] if self.label[event] >= 0 else []
+        return names + [self.trace.name_of(up) for up in self._ancestors(event) if self.telling[up]]
 
     def _forward(self) -> dict[tuple[int, int], Call]:
         out: dict[tuple[int, int], Call] = {}

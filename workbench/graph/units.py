@@ -100,12 +100,11 @@ def _with_repeats(trace: Trace, device: np.ndarray, own: np.ndarray, unit: np.nd
         return unit, rows
     lane = trace.events.track[device].astype(np.int64)
     ran = np.lexsort((trace.events.start_ns[device], lane))
-    looks = np.stack([trace.events.name[device], trace.integer_arg("bytes")[device]], axis=1)
-    _, key = np.unique(looks, axis=0, return_inverse=True)
-    group, of = repeated(twins(lane[ran], key.reshape(-1).astype(np.int64)[ran], launched[ran]), unit[ran])
+    key, _ = group(trace.events.name[device], trace.integer_arg("bytes")[device])
+    again, of = repeated(twins(lane[ran], key.astype(np.int64)[ran], launched[ran]), unit[ran])
     out = unit.copy()
-    mine = group >= 0
-    out[ran[mine]] = len(rows) + group[mine]
+    mine = again >= 0
+    out[ran[mine]] = len(rows) + again[mine]
     return out, rows + [rows[i] for i in of.tolist()]
 
 
@@ -174,14 +173,16 @@ def _operator_rows(
     transform = np.zeros(len(groups), dtype=np.int64)
     np.maximum.at(transform, member, hints[kernel, 5])
     columns = np.column_stack([known.of[groups], hints[kernel[telling], 0], opaque, direction, hints[kernel[longest]][:, 3:5], transform])
-    distinct, variant = np.unique(columns, axis=0, return_inverse=True)
+    variant, first = group(columns[:, 0], columns[:, 1], columns[:, 2])
+    for column in columns.T[3:]:
+        variant, first = group(variant, column)
     rows = []
-    for signature, dtype, width, way, kind, half, transformed in distinct.tolist():
+    for signature, dtype, width, way, kind, half, transformed in columns[first].tolist():
         call = known.calls[signature]
         ran = Ran(Dtype(dtype), float(width), way, Kind(kind), bool(half), bool(transformed))
         found = describe(call, ran) or Described(Kind.UNKNOWN, promote(call.flat) or ran.dtype, (), 0.0, 0.0, 0.0)
         rows.append(_named(call.name, call, found))
-    return variant.reshape(-1), rows
+    return variant, rows
 
 
 def _longest(member: np.ndarray, time: np.ndarray, groups: int) -> np.ndarray:

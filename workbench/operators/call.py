@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from workbench.operators.table import ITEMSIZE, Dtype
@@ -138,9 +139,13 @@ def parse_call(name: str, dims: str, types: str, concrete: str) -> Call:
     Call
         Without tensors where the texts are absent or not of the recorded form (an unreadable shape is no shape).
     """
-    shapes, kinds, values = _json_list(dims), _json_list(types), _json_list(concrete)
-    tensors = tuple(_tensors(shape, kinds[i] if i < len(kinds) else "") for i, shape in enumerate(shapes))
-    return Call(name, tensors, tuple(_concrete(value) for value in values))
+    return Call(name, _all_tensors(dims, types), tuple(_concrete(value) for value in _json_list(concrete)))
+
+
+@lru_cache(8192)
+def _all_tensors(dims: str, types: str) -> tuple[tuple[Tensor, ...], ...]:
+    shapes, kinds = _json_list(dims), _json_list(types)
+    return tuple(_tensors(shape, kinds[i] if i < len(kinds) else "") for i, shape in enumerate(shapes))
 
 
 def _json_list(text: str) -> list:
@@ -172,8 +177,11 @@ def _tensors(shape: object, kind: object) -> tuple[Tensor, ...]:
 
 
 def _concrete(value: object) -> object:
-    if not isinstance(value, str):
-        return value
+    return _concrete_text(value) if isinstance(value, str) else value
+
+
+@lru_cache(8192)
+def _concrete_text(value: str) -> object:
     if value in ("", "None"):
         return None
     try:

@@ -136,13 +136,23 @@ def _by_kernel(call: Call, ran: Ran) -> Described | None:
 
 def state(call: Call) -> int:
     """Return what an operator can be for the work below it: `TRANSPARENT`, `BEARING`, `BLIND`, `SHAPED` or `STUCK`."""
-    if _book().transparent.fullmatch(call.name):
+    return state_of(call, describe(call))
+
+
+def state_of(call: Call, found: Described | None) -> int:
+    """Return the `state` of a call whose description is known already."""
+    if _is_transparent(call.name):
         return TRANSPARENT
     if rule_for(call.name) is None:
         return SHAPED if call.has_shapes else TRANSPARENT
-    if describe(call) is not None:
+    if found is not None:
         return BEARING
     return STUCK if call.has_shapes else BLIND
+
+
+@cache
+def _is_transparent(name: str) -> bool:
+    return _book().transparent.fullmatch(name) is not None
 
 
 @cache
