@@ -7,7 +7,7 @@ import pytest
 
 from workbench import list_operators
 from workbench.errors import InvalidSpec
-from workbench.operators.layouts import Layout, channel_block, layout_of
+from workbench.operators.layouts import Layout, channel_block, layout_of, layout_of_strides
 
 ROW = {"op": "conv", "dtype": "fp16", "N": 1, "C": 3, "H": 8, "W": 8, "K": 8, "R": 3, "S": 3}
 
@@ -38,3 +38,22 @@ def test_a_table_states_it_and_a_wrong_word_is_named():
     assert "layout" not in table.signature[1]
     with pytest.raises(InvalidSpec, match="NWHC"):
         list_operators([ROW | {"layout": "NWHC"}])
+
+
+@pytest.mark.parametrize(("shape", "strides", "layout"), [
+    ((8, 16, 32, 32), (16384, 1024, 32, 1), Layout.NCHW),
+    ((8, 16, 32, 32), (16384, 1, 512, 16), Layout.NHWC),  # torch.channels_last
+    ((8, 16, 4, 32, 32), (65536, 1, 16384, 512, 16), Layout.NHWC),  # channels_last_3d
+    ((8, 16, 100), (1600, 1, 16), Layout.NHWC),
+    ((1, 16, 32, 32), (77, 1, 512, 16), Layout.NHWC),  # the stride of a single image means nothing
+    ((8, 1, 32, 32), (1024, 1024, 32, 1), Layout.UNSTATED),  # one channel lies both ways
+    ((8, 16, 1, 1), (16, 1, 1, 1), Layout.UNSTATED),  # one pixel likewise
+    ((8, 16, 32, 32), (32768, 1024, 32, 1), Layout.NCHW),  # every other image of a batch: images may lie apart
+    ((8, 16, 32, 32), (16384, 2048, 32, 1), Layout.UNSTATED),  # every other channel
+    ((8, 16, 32, 32), (0, 0, 0, 0), Layout.UNSTATED),
+    ((8, 16), (16, 1), Layout.UNSTATED),
+    ((8, 16, 32, 32), (1, 2), Layout.UNSTATED),
+])  # fmt: skip
+def test_strides_prove_a_layout(shape, strides, layout):
+    """By hand: the step from one element to the next along each axis."""
+    assert layout_of_strides(shape, strides) == layout

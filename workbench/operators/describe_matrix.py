@@ -16,8 +16,11 @@ from workbench.operators import formulas
 from workbench.operators.call import Call, Tensor
 from workbench.operators.described import Described, Ran, broadcast, described, nbytes, ran_dtype
 from workbench.operators.grouped import grouped_gemm
+from workbench.operators.layouts import Layout
 from workbench.operators.table import ITEMSIZE, Dtype, Kind
 
+LAYOUT = "layout"
+"""Fact of a convolution's call: `workbench.operators.layouts.Layout` of its image, as the recorded strides prove it."""
 Rule = Callable[[Call, Ran, Mapping[str, Any]], Described | None]
 """One rule: (call, ran, parameters) -> description, or None where shapes do not suffice."""
 
@@ -216,7 +219,7 @@ def _geometry(
     )
 
 
-def _convolution(geometry: dict[str, Any], which: str, base: Dtype, ran: Ran, extra: float) -> Described:
+def _convolution(geometry: dict[str, Any], which: str, base: Dtype, ran: Ran, extra: float, last: bool = False) -> Described:
     g = geometry
     if g["swap"]:
         which = {"forward": "data", "data": "forward"}.get(which, which)
@@ -227,11 +230,12 @@ def _convolution(geometry: dict[str, Any], which: str, base: Dtype, ran: Ran, ex
     dims = (g["n"], g["c"], ins[1], ins[2], g["k"], window[1], window[2], *g["padding"][1:], *g["stride"][1:], *g["dilation"][1:])
     settings = "x".join(map(str, g["stride"])), "x".join(map(str, g["padding"])), "x".join(map(str, g["dilation"]))
     detail = "stride={} pad={} dil={}".format(*settings) + f" groups={g['groups']}" + (" transposed" if g["swap"] else "")
-    detail += " transform" if ran.transform else ""
+    detail += (" transform" if ran.transform else "") + (" nhwc" if last else "")
+    layout = (int(Layout.NHWC),) if last else ()
     return described(
         kinds[which],
         ran_dtype(base, ran),
-        (*dims, g["groups"], ins[0], window[0]),
+        (*dims, g["groups"], ins[0], window[0], *layout),
         work.moving(read=work.read + extra),
         detail,
     )
@@ -245,7 +249,7 @@ def convolution(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | No
     output = call.fact("output")
     geometry = _geometry(call, rule, x.shape, w.shape, output if isinstance(output, tuple) else None)
     bias = call.tensor(rule.get("bias"))
-    return _convolution(geometry, "forward", x.dtype, ran, bias.nbytes if bias else 0.0) if geometry else None
+    return _convolution(geometry, "forward", x.dtype, ran, bias.nbytes if bias else 0.0, _last(call)) if geometry else None
 
 
 def convolution_backward(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Described | None:
@@ -260,7 +264,12 @@ def convolution_backward(call: Call, ran: Ran, rule: Mapping[str, Any]) -> Descr
     which = rule.get("only", "both")
     if isinstance(mask, list) and len(mask) >= 2:
         which = {(True, True): "both", (True, False): "data", (False, True): "weight"}.get((bool(mask[0]), bool(mask[1])), "")
-    return _convolution(geometry, which, dy.dtype, ran, 0.0) if geometry and which else None
+    return _convolution(geometry, which, dy.dtype, ran, 0.0, _last(call)) if geometry and which else None
+
+
+def _last(call: Call) -> bool:
+    """Whether the strides say that channels lie last; channels first is what stays unstated: whatever the unit wants."""
+    return call.fact(LAYOUT) == int(Layout.NHWC)
 
 
 RULES: Mapping[str, Rule] = MappingProxyType(

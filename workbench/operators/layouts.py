@@ -6,7 +6,7 @@ Sources: NVIDIA, cuDNN developer guide (NC/4HW4, NC/32HW32); Huawei, CANN data f
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from types import MappingProxyType
 
@@ -53,6 +53,42 @@ def layout_of(text: str) -> Layout | None:
     if first in OTHERS or not first:
         return Layout.UNSTATED
     return _NAMES.get(first)
+
+
+def layout_of_strides(shape: Sequence[int], strides: Sequence[int]) -> Layout:
+    """Return the layout that the strides of an image prove: where the channels lie.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Images, channels, then the spatial extents.
+    strides : sequence of int
+        In elements, as PyTorch's profiler records them.
+
+    Returns
+    -------
+    Layout
+        NHWC where channels are densest and a pixel's channels lie together, NCHW where the last axis is; UNSTATED where the extents
+        leave it open (one channel, one pixel) or the image is not dense.
+    """
+    if len(shape) < 3 or len(shape) != len(strides) or min(shape) < 1:
+        return Layout.UNSTATED
+    channels, pixels = shape[1], shape[2:]
+    if channels == 1 or all(extent == 1 for extent in pixels):
+        return Layout.UNSTATED
+
+    def dense(order: Sequence[int]) -> bool:
+        step = 1
+        for axis in order:
+            if shape[axis] > 1 and strides[axis] != step:
+                return False
+            step *= shape[axis]
+        return True
+
+    spatial = range(len(shape) - 1, 1, -1)
+    if dense((1, *spatial)):
+        return Layout.NHWC
+    return Layout.NCHW if dense((*spatial, 1)) else Layout.UNSTATED
 
 
 def channel_block(layout: np.ndarray, size: np.ndarray) -> np.ndarray:
