@@ -31,7 +31,9 @@ def scenario_options(command: F) -> F:
         click.option("--vendor", metavar="FILE", help="A vendor's operator times (CSV, Excel, Parquet); they take precedence."),
         click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us."),
         click.option("--vendor-contract", multiple=True, metavar="KEY=ANSWER,...", help="What its times mean: launch=no,clock=1.41 GHz."),
-        click.option("--host", metavar="NAME|FACTOR", help="Machine around the card (data/host or a YAML file), or a factor on host work."),
+        click.option(
+            "--host", metavar="NAME|FACTOR", help="Machine around the card (recorded, data/host, a YAML file), or a factor on host work."
+        ),
         click.option("--source-host", metavar="NAME", help="Machine the trace was recorded on, where it is not recognised."),
         click.option("--host-factor", type=float, callback=_factor, help="Host work takes this many times as long (default 1)."),
         click.option(
@@ -59,9 +61,9 @@ def each(paths: Sequence[str], salvage: bool) -> Iterable[tuple[str, Trace]]:
 
 
 def scenario_of(trace: Trace, npu: str | None, source: str | None, settings: Sequence[str], vendor: str | None,
-                vendor_columns: Sequence[str], vendor_contract: Sequence[str], host: str | None,
-                source_host: str | None, host_factor: float | None, anchored: bool | None, unprofiled_step: str | None,
-                scale: Sequence[str], rewrite: Sequence[str]) -> Scenario:  # fmt: skip
+                vendor_columns: Sequence[str], vendor_contract: Sequence[str], host: str | None, source_host: str | None,
+                host_factor: float | None, anchored: bool | None, unprofiled_step: str | None, scale: Sequence[str],
+                rewrite: Sequence[str]) -> Scenario:  # fmt: skip
     """Make the scenario the options describe."""
     from workbench import units
     from workbench.cost.vendor import read_vendor

@@ -21,9 +21,8 @@ from tests.naive.actions import Action, Begin, End, Launch, Program, Record, Rep
 from tests.naive.executor import execute
 from tests.naive.kineto import document
 from tests.naive.programs import ADD, GELU, LAYER_NORM, Thread
-from workbench.errors import Refused
 from workbench.graph.build import build_graph
-from workbench.graph.rewrite import Rewrite, Rewritten, recorded, rewrite
+from workbench.graph.rewrite import Rewrite, Rewritten, recorded
 from workbench.graph.rewrite_capture import Capture
 from workbench.graph.rewrite_drop import Drop, Split
 from workbench.graph.rewrite_fuse import Fuse

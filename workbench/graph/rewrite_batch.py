@@ -19,7 +19,7 @@ from workbench.graph.rewrite_draft import Draft
 from workbench.graph.rewrite_rows import Made, NewRow, Rows, row_of
 from workbench.graph.rewrite_view import View
 from workbench.operators.call import Call, Tensor
-from workbench.operators.described import Described, Ran
+from workbench.operators.described import MATRIX_KINDS, Described, Ran
 from workbench.operators.kinds import describe
 from workbench.operators.table import COLLECTIVES, Dtype, Kind
 
@@ -69,12 +69,27 @@ class ScaleBatch:
             new = scaled_row(rows, view, unit, samples, ratio, tally)
             if new is not None:
                 made[row] = rows.add(new)
+            elif of.table.kind[row] in MATRIX_KINDS and of.table.has_shapes[row]:
+                self._fixed(of.table.signature[row], samples.batch, tally)
         for unit in range(len(view)):
             row = int(view.row[unit])
             if row in made:
                 draft.column["op"][view.nodes(unit)] = made[row]
                 tally.done += 1
         return finished(of, draft, rows, tally)
+
+    def _fixed(self, signature: str, batch: int, tally: Tally) -> None:
+        """Doubt a batch on which a product does not depend.
+
+        Raises
+        ------
+        Refused
+            The batch was not stated but found.
+        """
+        if not self.batch:
+            what = f"{signature} does not depend on a batch of {batch}, which leading extents suggest"
+            raise Refused(self.text, what, GIVE.format(f"{self.factor:g}"))
+        tally.assumed["products without an extent that counts samples are taken to work on parameters"] += 1
 
 
 @dataclass(frozen=True)
@@ -122,6 +137,18 @@ def _parameters(call: Call) -> tuple[int, ...]:
 
 def scaled_row(rows: Rows, view: View, unit: int, samples: Samples, ratio: Fraction, tally: Tally) -> NewRow | None:
     """Return the row of an operator with more samples, None where it does not depend on them.
+
+    Parameters
+    ----------
+    rows : Rows
+    view : View
+    unit : int
+        One unit of the operator.
+    samples : Samples
+    ratio : Fraction
+        On the batch.
+    tally : Tally
+        Told what is assumed.
 
     Raises
     ------

@@ -48,7 +48,7 @@ NEEDS_RESULT = ("relu", "sigmoid", "tanh", "softmax", "exp", "sqrt", "rsqrt")
 """Functions whose gradient reads their result (the same)."""
 EVENTS = (EdgeKind.EVENT, EdgeKind.EVENT_INFERRED)
 SYNCS = (EdgeKind.SYNC, EdgeKind.SYNC_INFERRED)
-SHAPES = "its shapes are not recorded, so that nobody knows what it reads"
+SHAPES = "shapes are not recorded, so that nobody knows what it reads"
 RECORD = "record with record_shapes=True"
 LEAVE = "leave it out of the chain"
 
@@ -105,6 +105,8 @@ class Chains:
 
     def _kinds(self, first: int, second: int) -> str:
         a, b = Kind(self.kind[first]), Kind(self.kind[second])
+        if Kind.UNKNOWN in (a, b) and not self.of.table.has_shapes[self.of.row[[first, second]]].all():
+            return SHAPES
         if (a == Kind.COPY and self.of.table.dims[self.of.row[first], 1]) or (
             b == Kind.COPY and self.of.table.dims[self.of.row[second], 1]
         ):

@@ -131,7 +131,17 @@ def extent_of(view: View, row: int, name: str) -> int:
 
 
 def part_row(rows: Rows, view: View, row: int, name: str, parts: int) -> NewRow:
-    """Return the row of one of ``parts`` equal parts along a dimension; what all parts read (weights) is read by each."""
+    """Return the row of one of some equal parts; what all parts read (weights) is read by each.
+
+    Parameters
+    ----------
+    rows : Rows
+    view : View
+    row : int
+    name : str
+        Dimension that is cut.
+    parts : int
+    """
     table, kind = view.table, Kind(view.table.kind[row])
     dims = table.dims[row].tolist()
     dims[DIMS[kind].index(name)] //= parts
@@ -183,12 +193,24 @@ def add_kernel(draft: Draft, view: View, unit: int, row: int, seconds: float, *,
     lag = float(graph.edge_known_s[launch]) if launch >= 0 else 0.0
     draft.add_edge(host, new, EdgeKind.LAUNCH, lag)
     gap = next((float(graph.edge_known_s[e]) for e in draft.into(at) if graph.edge_kind[e] == EdgeKind.STREAM), 0.0)
-    weave(draft, view, new, at, gap, after=after)
+    weave(draft, new, at, gap, after=after)
     return new
 
 
-def weave(draft: Draft, view: View, new: int, at: int, gap_s: float, *, after: bool) -> None:
-    """Put a new kernel into a stream beside another: what waited for the stream there waits for it, or it waits instead."""
+def weave(draft: Draft, new: int, at: int, gap_s: float, *, after: bool) -> None:
+    """Put a new kernel into a stream beside another: what waited for the stream there waits for it, or it waits instead.
+
+    Parameters
+    ----------
+    draft : Draft
+        Changed.
+    new, at : int
+        Nodes.
+    gap_s : float
+        From the end of the one to the start of the other [s].
+    after : bool
+        After the other, else before it.
+    """
     if after:
         for e in np.flatnonzero((draft.graph.edge_from == at) & ~draft.cut).tolist():
             if draft.graph.edge_kind[e] != EdgeKind.QUEUE:
