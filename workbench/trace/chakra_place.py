@@ -48,7 +48,7 @@ def _places(nodes: Sequence[ChakraNode], before: list[set[int]], after: list[lis
     start, waiting = [-1] * len(nodes), [len(needed) for needed in before]
     ready = [at for at, count in enumerate(waiting) if not count]
     heapq.heapify(ready)
-    broken, lowest = 0, 0
+    broken, lowest, earliest = 0, 0, [0] * len(nodes)
     for _ in nodes:
         if not ready:
             while start[lowest] >= 0:
@@ -56,9 +56,11 @@ def _places(nodes: Sequence[ChakraNode], before: list[set[int]], after: list[lis
             broken += waiting[lowest]
             ready = [lowest]
         at = heapq.heappop(ready)
-        start[at] = max((start[other] + nodes[other].dur_us * 1000 for other in before[at] if start[other] >= 0), default=0)
+        start[at] = earliest[at]
+        end = start[at] + nodes[at].dur_us * 1000
         for other in after[at]:
             waiting[other] -= 1
+            earliest[other] = max(earliest[other], end)
             if waiting[other] == 0 and start[other] < 0:
                 heapq.heappush(ready, other)
     return start, len(nodes), broken

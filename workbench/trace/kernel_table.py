@@ -33,6 +33,7 @@ DTYPES = {
 }  # fmt: skip
 """Element types as the table writes them (small letters, without ``DT_``), and as the PyTorch profiler does."""
 _WHOLE = re.compile(r"-?\d{1,18}\Z")
+_MICROSECONDS = re.compile(r"\s*([0-9]{1,15})(?:\.([0-9]{0,3}))?\s*\Z")
 _HEADER = 1 << 14
 
 
@@ -90,7 +91,7 @@ def read_kernel_table(data: bytes, path: str, digest: str, salvage: bool, fault:
         A row is cut short or its time is no number; line and byte are named. Or there is no row.
     """
     lines = _lines(data)
-    header = [name.strip() for name in next(lines)[2]]
+    header = _Header([name.strip() for name in next(lines)[2]])
     table = KernelTable(path, digest, [], size=len(data))
     for number, (offset, after, cells) in enumerate(lines, 2):
         try:
@@ -134,6 +135,9 @@ def _lines(data: bytes) -> Iterator[tuple[int, int, list[str]]]:
 
 def nanoseconds(text: str) -> int:
     """Return decimal microseconds as whole nanoseconds, half up. Raises ValueError."""
+    plain_time = _MICROSECONDS.match(text)
+    if plain_time:
+        return 1000 * int(plain_time[1]) + int((plain_time[2] or "").ljust(3, "0"))
     try:
         value = Decimal(text.strip().replace(" ", "")) * 1000
     except InvalidOperation:
@@ -143,20 +147,30 @@ def nanoseconds(text: str) -> int:
     return int(value.quantize(Decimal(1), ROUND_HALF_UP))
 
 
-def _task(header: Sequence[str], cells: Sequence[str]) -> Task | None:
+class _Header:
+    """Names of the columns of a table, and where the ones every row is asked for lie."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.width = len(names)
+        place = {name.lower(): at for at, name in enumerate(names)}
+        self.first = {key: next((place[name] for name in known if name in place), -1) for key, known in _PLACES.items()}
+        self.numbers = [place.get(name, -1) for name in ("device_id", "stream id")]
+        self.rest = [(at, name) for at, name in enumerate(names) if name.lower() not in _USED]
+        self.sides = [(at, name) for name, at in place.items() if name in _SIDES]
+
+
+def _task(header: _Header, cells: Sequence[str]) -> Task | None:
     """Return the task of a row; None where it has no time. Raises ValueError."""
-    if len(cells) != len(header):
-        raise ValueError(f"the row has {len(cells)} cells, the header {len(header)}")
-    row = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
-    small = {name.lower(): cell for name, cell in row.items()}
-    first = {key: next((small[name] for name in names if name in small), "") for key, names in _PLACES.items()}
+    if len(cells) != header.width:
+        raise ValueError(f"the row has {len(cells)} cells, the header {header.width}")
+    first = {key: cells[at].strip() if at >= 0 else "" for key, at in header.first.items()}
     if absent(first["start"]) or absent(first["dur"]):
         return None
-    used = (*START, *DURATION, *NAME)
-    rest: dict[str, object] = {name: plain(cell) for name, cell in row.items() if name.lower() not in used and not absent(cell)}
+    rest = {name: value for at, name in header.rest if (value := _value(cells[at])) is not None}
+    small = {name: cells[at].strip() for at, name in header.sides}
     rest |= described(small, "input", "Input Dims", "Input type")
     rest |= described(small, "output", "Output Dims", "Output type")
-    device, stream = (plain(small.get(name, "")) for name in ("device_id", "stream id"))
+    device, stream = (_value(cells[at]) if at >= 0 else None for at in header.numbers)
     return Task(
         first["name"], "" if absent(first["type"]) else first["type"], "" if absent(first["core"]) else first["core"],
         device if isinstance(device, int) and device >= 0 else 0, stream if isinstance(stream, int) else None,
@@ -165,6 +179,14 @@ def _task(header: Sequence[str], cells: Sequence[str]) -> Task | None:
 
 
 _PLACES = {"start": START, "dur": DURATION, "name": NAME, "core": CORE, "type": TYPE}
+_USED = frozenset((*START, *DURATION, *NAME))
+_SIDES = frozenset(f"{side} {what}" for side in ("input", "output") for what in ("shapes", "data types"))
+
+
+@lru_cache(1 << 15)
+def _value(cell: str) -> object:
+    """Return what a cell holds: a whole number, text, or None."""
+    return None if absent(cell) else plain(cell.strip())
 
 
 def absent(cell: str) -> bool:
