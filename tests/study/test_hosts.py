@@ -71,12 +71,19 @@ def test_an_unknown_host_widens_the_interval_and_a_known_one_narrows_it(tmp_path
     workload = _recorded(launch_bound(steps=2, layers=4), tmp_path, "AMD EPYC 9654 96-Core Processor")
     asked = Scenario(workload, npu=load_npu("mi300x"))
     spread = {}
-    for name, host in (("unknown", None), ("same", load_host("epyc-9654-h100")), ("other", load_host("xeon-8480c-mi300x"))):
+    for name, host in (
+        ("unknown", None),
+        ("same", load_host("epyc-9654-h100")),
+        ("recorded", load_host("recorded")),
+        ("other", load_host("xeon-8480c-mi300x")),
+    ):
         found = predict(replace(asked, host=host))
         low, high = found.interval_s
         spread[name] = (high - low) / found.step_time_s
         assert found.scenario.source_host is not None and found.scenario.source_host.name == "epyc-9654-h100"
-    assert spread["same"] < spread["other"] < spread["unknown"]
+        told = [note.code for note in found.notes].count("host-kept")
+        assert told == (name == "unknown"), "a step that launches set, on a host nobody named"
+    assert spread["same"] == spread["recorded"] < spread["other"] < spread["unknown"]
 
 
 def test_anchored_is_the_default_where_the_card_is_known(tmp_path: Path) -> None:

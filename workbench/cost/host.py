@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.hardware.host import KINDS, HostSpec
+from workbench.hardware.host import KINDS, RECORDED, HostSpec
 
 UNKNOWN = {"interpreter": 0.2, "operators": 0.2, "library": 0.2, "compute": 2.0, "launch": 0.5, "copy": 1.0, "call": 0.5}
 """Relative uncertainty [1] of host time on a host nothing is known of.
@@ -46,7 +46,7 @@ def host_factors(source: HostSpec | None, target: HostSpec | None, *, moved: boo
     source : HostSpec or None
         Host of the recording; None: not known.
     target : HostSpec or None
-        Host asked for; None: not known.
+        Host asked for; None: not known. `workbench.hardware.host.RECORDED`: that of the recording.
     moved : bool
         Whether the host may be another where ``target`` is not stated: a card in another machine comes with its host.
 
@@ -56,7 +56,8 @@ def host_factors(source: HostSpec | None, target: HostSpec | None, *, moved: boo
         ``figure(target) / figure(source)`` where both state a kind, else 1 with the uncertainty `UNKNOWN`; low and high are an 80 %
         interval, in ratio symmetric: f / (1 + s) and f (1 + s), s the larger spread of the two.
     """
-    if (target is None and not moved) or (target is not None and source is not None and target.digest == source.digest):
+    known = {spec.digest for spec in (source, RECORDED) if spec is not None}
+    if (target is None and not moved) or (target is not None and target.digest in known):
         return HostFactors.same()
     nominal, spread = np.ones(len(KINDS)), np.array([UNKNOWN[kind] for kind in KINDS])
     for k, kind in enumerate(KINDS):

@@ -70,6 +70,10 @@ class HostSpec:
         return self.takes.get(kind) if kind in WORK else self.calls.get(kind)
 
 
+RECORDED = HostSpec("recorded", {}, {}, {})
+"""The machine a recording was made on, whatever it is: its host keeps its time on every card."""
+
+
 def hosts() -> tuple[str, ...]:
     """Return the sorted names of the hosts that come with the workbench."""
     return tuple(sorted(path.stem for path in data_path("host").glob("*.yaml")))
@@ -81,7 +85,7 @@ def load_host(name_or_path: str | os.PathLike[str]) -> HostSpec:
     Parameters
     ----------
     name_or_path : str or path
-        A name of `hosts` (case does not matter) or the path of a YAML description.
+        A name of `hosts` (case does not matter), the path of a YAML description, or ``"recorded"`` for `RECORDED`.
 
     Returns
     -------
@@ -95,6 +99,8 @@ def load_host(name_or_path: str | os.PathLike[str]) -> HostSpec:
         A path that cannot be read.
     """
     text = str(name_or_path)
+    if text.lower() == RECORDED.name:
+        return RECORDED
     if text.lower() in hosts():
         return _shipped(text.lower())
     if text.endswith((".yaml", ".yml")) or "/" in text or os.sep in text or is_file(text):
@@ -104,7 +110,7 @@ def load_host(name_or_path: str | os.PathLike[str]) -> HostSpec:
         except UnicodeDecodeError as error:
             raise UnreadableInput(text, f"cannot be read: {error}", fix) from None
     near = difflib.get_close_matches(text.lower(), hosts(), 3, 0.3)
-    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(hosts())}"
+    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join((*hosts(), RECORDED.name))}"
     raise InvalidSpec(repr(text[:100]), "no host of this name", f"{hint}; or give a factor, or the path of a YAML description")
 
 

@@ -29,6 +29,7 @@ def prediction_notes(prediction: Prediction) -> tuple[Note, ...]:
         notes += [
             *_source(prediction),
             *_host_only(prediction),
+            *_host_kept(prediction),
             *_substitutions(prediction),
             *_coverage(prediction),
             *_card(prediction),
@@ -76,6 +77,20 @@ def _host_only(prediction: Prediction) -> list[Note]:
         return []
     text = "no device work is recorded: operators take the card's times where the host ran them, one after another, without launches"
     return [Note("host-only", prediction.scenario.workload.path, 1, text, "record with activities CPU and CUDA on a machine with a card")]
+
+
+def _host_kept(prediction: Prediction) -> list[Note]:
+    """Say of a step that the host sets that its host is kept, where the card comes without one."""
+    scenario = prediction.scenario
+    share = float(prediction.launch_bound.share[kept_steps(prediction.graph.step_complete)].mean())
+    at_home = scenario.npu is not None and scenario.source is not None and scenario.npu.name == scenario.source.name
+    if scenario.host is not None or scenario.host_factor != 1.0 or at_home or share < HOST_SETS:
+        return []
+    text = (
+        f"the device waits for the host in {share:.0%} of the predicted step, and the host around the card is not stated: kept as recorded"
+    )
+    fix = "name it with --host, or --host recorded for the recording's own"
+    return [Note("host-kept", scenario.workload.path, 1, text, fix)]
 
 
 def _source(prediction: Prediction) -> list[Note]:
