@@ -8,6 +8,7 @@ from workbench.study.documents_health import FindingDocument
 from workbench.study.documents_ranks import RanksDocument
 from workbench.study.health_device import damaged_times, impossible_times, stream_overlaps
 from workbench.study.health_host import blocking_calls, host_copies, launch_bound
+from workbench.study.health_names import unknown_messages, unknown_operators
 from workbench.study.health_order import unordered_work
 from workbench.study.health_ranks import straggling, unequal_work
 from workbench.study.health_steps import clock_faults, long_gaps, odd_steps, silences
@@ -17,7 +18,7 @@ from workbench.trace.footprint import Fault
 
 CHECKS = (
     impossible_times, unordered_work, stream_overlaps, damaged_times, blocking_calls, host_copies, launch_bound, odd_steps, long_gaps,
-    silences, clock_faults, unequal_work,
+    silences, clock_faults, unequal_work, unknown_operators, unknown_messages,
 )  # fmt: skip
 ALARMS = ("faster-than-compute-roof", "faster-than-memory-roof", "unordered-streams", "aliased-storage", "read-past-storage",
           "overlapping-allocation")  # fmt: skip

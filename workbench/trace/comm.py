@@ -1,7 +1,8 @@
 """Which device events are communication: by their arguments first, by their name second; the rules are data.
 
 Names: NCCL and RCCL device kernels (``ncclDevKernel_*``, ``ncclKernel_*``, ``rcclGenericKernel*``), Huawei HCCL (``hcom_*``),
-MSCCL++, NVSHMEM, oneCCL, DeepEP, and the custom all-reduce of serving engines (``cross_device_reduce_*``).
+MSCCL++, NVSHMEM, oneCCL, DeepEP, the libraries of Cambricon (CNCL), Moore Threads (MCCL), Enflame (ECCL) and FlagCX, the custom
+all-reduce of serving engines (``cross_device_reduce_*``), and operations of XLA (openxla.org/xla/operation_semantics).
 """
 
 from __future__ import annotations
@@ -30,16 +31,21 @@ NAMES = (
     r"xccl",
     r"bkcl",
     r"gloo",
+    r"cncl",
+    r"mccl",
+    r"eccl",
+    r"flagcx",
     r"deep_ep::",
     r"(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast)_(?:one|two)_?shot",
     r"(?:one|two)_?shot_all_?reduce",
     r"multimem_(?:one_shot_)?all_?(?:reduce|gather)",
     r"cross_device_reduce",
     r"(?:quick|custom)_?all_?reduce",
+    r"(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast)(?:-start|-done)?(?:\.\d+)*$",
 )
 _NAME = re.compile(r"^(?:void\s+)?(?:[\w]+::|\(anonymous namespace\)::)*?(?:" + "|".join(NAMES) + ")", re.IGNORECASE)
 # looks like communication but no rule knows it: listed, not guessed
-_SUSPECT = re.compile(r"(?i)(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|sendrecv|\w*ccl(?:[A-Z_]|$))")
+_SUSPECT = re.compile(r"(?i:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|sendrecv)|(?<!ro)(?:ccl|CCL|Ccl)(?:[A-Z_]|$)")
 
 
 @lru_cache(maxsize=65536)
