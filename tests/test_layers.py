@@ -38,7 +38,7 @@ PACKAGES = {room: ARRAYS for level in LAYERS[8:11] for room in level} | {
     "operators": ARRAYS | {"pyarrow"},  # Parquet, where it is installed
     "app": APP,
     "view": VIEW,
-    "study": STUDY,
+    "study": STUDY | {"pyarrow"},  # Parquet and Arrow, where it is installed
     "data": set(),
     "units": {"pint"},
     "errors": set(),

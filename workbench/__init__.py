@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from workbench.study.compare_traces import compare_traces
     from workbench.study.dataset import changes_at, ratio
     from workbench.study.estimates import estimate
+    from workbench.study.export import export
     from workbench.study.operator_times import price_operators
     from workbench.study.operators_csv import list_operators, read_operators
     from workbench.study.perfetto import write_perfetto
@@ -67,6 +68,7 @@ _HOMES = {
     "tied": "study.axes",
     "changes_at": "study.dataset",
     "estimate": "study.estimates",
+    "export": "study.export",
     "ratio": "study.dataset",
     "list_operators": "study.operators_csv",
     "read_operators": "study.operators_csv",
@@ -99,10 +101,10 @@ _HOMES = {
 
 __all__ = [
     "Capture", "Drop", "Fuse", "InvalidSpec", "Move", "Note", "Overlap", "Refused", "Retype", "ScaleBatch", "Scenario", "Split",
-    "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare", "compare_traces", "estimate", "facts",
-    "lag_table", "links", "linspace", "list_operators", "load_host", "load_npu", "logspace", "open_trace", "operator_table", "predict",
-    "price_operators", "ratio", "read_operators", "read_vendor", "rewrites", "roofline", "stack_bars", "stacks", "stragglers", "sweep",
-    "sweep_curve", "tied", "timeline", "write_chakra", "write_perfetto",
+    "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare", "compare_traces", "estimate", "export",
+    "facts", "lag_table", "links", "linspace", "list_operators", "load_host", "load_npu", "logspace", "open_trace", "operator_table",
+    "predict", "price_operators", "ratio", "read_operators", "read_vendor", "rewrites", "roofline", "stack_bars", "stacks", "stragglers",
+    "sweep", "sweep_curve", "tied", "timeline", "write_chakra", "write_perfetto",
 ]  # fmt: skip
 
 

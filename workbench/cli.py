@@ -17,6 +17,7 @@ from workbench import __version__
 from workbench.cli_cache import cache
 from workbench.cli_compare import compare
 from workbench.cli_counters import counters
+from workbench.cli_export import export
 from workbench.cli_hosts import hosts
 from workbench.cli_inspect import inspect
 from workbench.cli_network import collective
@@ -217,6 +218,7 @@ cli.add_command(calibrate)
 cli.add_command(counters)
 cli.add_command(cache)
 cli.add_command(compare)
+cli.add_command(export)
 cli.add_command(collective)
 cli.add_command(rewrites)
 cli.add_command(hosts)

@@ -15,6 +15,7 @@ from workbench.errors import Refused
 from workbench.graph.build import build_graph
 from workbench.graph.graph import DEVICE_KINDS, Graph, NodeKind
 from workbench.operators.table import Kind, OpTable
+from workbench.study.prediction import Prediction
 from workbench.trace.trace import Trace
 
 MARKS = (NodeKind.ROOT, NodeKind.STEP_BEGIN, NodeKind.STEP_END, NodeKind.ARRIVAL, NodeKind.MEETING)
@@ -22,19 +23,19 @@ COMM = {Kind.ALL_REDUCE: 0, Kind.ALL_GATHER: 2, Kind.BROADCAST: 5, Kind.ALL_TO_A
 _COMPUTE, _MESSAGE = 4, 7
 
 
-def write_chakra(trace: Trace, path: str | os.PathLike[str]) -> int:
+def write_chakra(source: Trace | Prediction, path: str | os.PathLike[str]) -> int:
     """Write the dependency graph of a recording of one rank as a Chakra trace.
 
     Parameters
     ----------
-    trace : Trace
-        Of one rank.
+    source : Trace or Prediction
+        Of one rank; of a prediction its predicted times are written.
     path : str or path
 
     Returns
     -------
     int
-        Nodes written: pieces of host work, calls, gaps and device work, with recorded starts and durations [us, rounded], what each
+        Nodes written: pieces of host work, calls, gaps and device work, with starts and durations [us, rounded], what each
         waits for as ``data_deps``, shapes and types of operators, kind and bytes of messages. Lags of edges have no place in the form.
 
     Raises
@@ -42,12 +43,17 @@ def write_chakra(trace: Trace, path: str | os.PathLike[str]) -> int:
     Refused
         Several ranks, nothing to replay, or the file cannot be written.
     """
+    trace = source.scenario.workload.trace if isinstance(source, Prediction) else source
     if len(trace.ranks) != 1:
         raise Refused("write_chakra", f"a Chakra file is of one rank, the trace has {len(trace.ranks)}", "open and write each rank alone")
-    graph, table = build_graph(trace)
+    if isinstance(source, Prediction):
+        graph, table, times = source.graph, source.table, (source.timeline.start_s, source.node_s)
+    else:
+        graph, table = build_graph(trace)
+        times = graph.recorded_start_s, graph.measured_s
     kept = np.flatnonzero(~np.isin(graph.kind, [int(kind) for kind in MARKS]))
     needs = _needs(graph)
-    shown = _Shown(trace, graph, table)
+    shown = _Shown(trace, graph, table, times)
     parts = [_block(1, b"0.0.4") + _block(2, _block(1, b"schema") + _block(29, b"workbench"))]
     parts += [shown.node(int(node), needs[node]) for node in kept]
     try:
@@ -72,8 +78,8 @@ def _needs(graph: Graph) -> list[list[int]]:
 class _Shown:
     """Nodes as messages."""
 
-    def __init__(self, trace: Trace, graph: Graph, table: OpTable) -> None:
-        self.trace, self.graph, self.table = trace, graph, table
+    def __init__(self, trace: Trace, graph: Graph, table: OpTable, times: tuple[np.ndarray, np.ndarray]) -> None:
+        self.trace, self.graph, self.table, self.times = trace, graph, table, times
         self.dims, self.types = (trace.text_arg(key) for key in ("Input Dims", "Input type"))
         self.device = np.isin(graph.kind, [int(kind) for kind in DEVICE_KINDS])
         self.part: dict[int, int] = {}
@@ -89,7 +95,7 @@ class _Shown:
             name, attributes = f"{name}({piece})", attributes + _number("rf_id", event)
         message = graph.kind[node] == NodeKind.COMMUNICATION
         attributes += self._message(node) if message else b""
-        start, dur = (int(np.rint(column[node] * 1e6)) for column in (graph.recorded_start_s, graph.measured_s))
+        start, dur = (int(np.rint(column[node] * 1e6)) for column in self.times)
         data = _int(1, node) + _block(2, name.encode()) + _int(3, _MESSAGE if message else _COMPUTE)
         data += _block(5, b"".join(map(_varint, needs))) if needs else b""
         return data + _int(6, max(start, 0)) + _int(7, max(dur, 0)) + self._inputs(event) + attributes

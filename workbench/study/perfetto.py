@@ -20,7 +20,7 @@ MICRO = 1e6  # the format counts in microseconds
 MARKS = (NodeKind.ROOT, NodeKind.STEP_BEGIN, NodeKind.STEP_END, NodeKind.ARRIVAL, NodeKind.MEETING)
 
 
-def perfetto(predictions: Mapping[str, Prediction]) -> dict[str, Any]:
+def perfetto(predictions: Mapping[str, Prediction], predicted: bool = True) -> dict[str, Any]:
     """Return the Chrome trace document of some predictions.
 
     Parameters
@@ -28,6 +28,8 @@ def perfetto(predictions: Mapping[str, Prediction]) -> dict[str, Any]:
     predictions : mapping of label to Prediction
         Each becomes two process groups: measured (as recorded) and predicted. A third lane group in both shows the steps
         and the critical path; arrows are launches.
+    predicted : bool
+        False: measured alone.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def perfetto(predictions: Mapping[str, Prediction]) -> dict[str, Any]:
             (2 * at + 1, f"measured: {label}", recorded, recorded + graph.measured_s, prediction.measured_timeline.critical),
             (2 * at + 2, f"predicted on {card}: {label}", timeline.start_s, timeline.finish_s, timeline.critical),
         )
-        for pid, title, start, finish, critical in groups:
+        for pid, title, start, finish, critical in groups if predicted else groups[:1]:
             events += _metadata(graph, pid, title)
             events += _steps(graph, pid, start)
             events += _slices(prediction, pid, start, finish, critical)
@@ -51,7 +53,7 @@ def perfetto(predictions: Mapping[str, Prediction]) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
-def write_perfetto(path: str | os.PathLike[str], predictions: Mapping[str, Prediction]) -> None:
+def write_perfetto(path: str | os.PathLike[str], predictions: Mapping[str, Prediction], predicted: bool = True) -> None:
     """Write measured and predicted timelines as Chrome trace JSON, which Perfetto opens.
 
     Parameters
@@ -60,20 +62,22 @@ def write_perfetto(path: str | os.PathLike[str], predictions: Mapping[str, Predi
         The file; compressed where its name ends in ``.gz``.
     predictions : mapping of label to Prediction
         See `perfetto`.
+    predicted : bool
+        False: measured alone.
 
     Raises
     ------
     Refused
         When the file cannot be written.
     """
-    text = json.dumps(perfetto(predictions), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(perfetto(predictions, predicted), allow_nan=False, separators=(",", ":"))
     try:
         if str(path).endswith(".gz"):
             Path(path).write_bytes(gzip.compress(text.encode(), mtime=0))
         else:
             Path(path).write_text(text, encoding="utf-8")
     except OSError as fault:
-        raise Refused(str(path), f"cannot be written: {fault.strerror or fault}", "choose another file for --perfetto") from None
+        raise Refused(str(path), f"cannot be written: {fault.strerror or fault}", "choose another file") from None
 
 
 def _metadata(graph: Graph, pid: int, title: str) -> Iterator[dict[str, Any]]:
