@@ -19,6 +19,7 @@ from workbench.operators.table import Dtype, Kind
 
 ASSUMED = "by order and shapes alone, each is taken to read what the one before it writes, and nothing else to (add an execution trace)"
 KEPT = "the intermediate is written all the same: its gradient, or a sum around a norm, may read it"
+BESIDE = "what the tail of a product reads beside its result (a residual) is taken to arrive while it multiplies"
 ATTENTION = "attention"
 
 
@@ -64,6 +65,7 @@ class Fuse:
                 self._fuse(draft, host, rows, view, units, links)
                 tally.done += 1
                 tally.assumed[ASSUMED] += not all(link.known for link in links)
+                tally.assumed[BESIDE] += _reads_beside(view, units, links)
                 tally.assumed[KEPT] += any(link.kept for link in links) and not self.keep
         tally.assumed = +tally.assumed
         return finished(of, draft, rows, tally)
@@ -73,6 +75,13 @@ class Fuse:
         lead = units[anchor([int(view.table.kind[view.row[unit]]) for unit in units])]
         row = rows.add(fused_row(rows, view, units, links, kept, int(view.row[lead])))
         fuse_units(draft, host, view, units, lead, row)
+
+
+def _reads_beside(view: View, units: Sequence[int], links: Sequence[Link]) -> bool:
+    """Whether the maps after a product read more than what it writes."""
+    rows = [int(view.row[unit]) for unit in units]
+    tail = float(view.table.bytes_read[rows[1:]].sum()) - sum(link.nbytes for link in links)
+    return Kind(view.table.kind[rows[0]]) in PRODUCTS and tail > 0
 
 
 def _product(view: View, units: Sequence[int]) -> int:
