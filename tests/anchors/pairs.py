@@ -93,7 +93,9 @@ def load(folder: Path) -> dict[str, dict[str, Recorded]]:
     found: dict[str, dict[str, Recorded]] = {}
     for path in sorted(folder.glob("*_*.json.gz")):
         program, _, card = path.name.removesuffix(".json.gz").rpartition("_")
-        found.setdefault(program, {})[card] = Recorded.of(path)
+        one = Recorded.of(path)
+        if detect_source(one.workload.trace) is not None:  # without a card there is nothing to predict for
+            found.setdefault(program, {})[card] = one
     return {program: cards for program, cards in found.items() if len(cards) > 1}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -122,31 +123,21 @@ def _one(found: Sequence[Case]) -> list[str]:
 
 
 def _hosts(recorded: Mapping[str, Mapping[str, Recorded]]) -> list[str]:
-    """Say how host time of each kind differs between the two machines, program by program: what the shipped hosts rest on."""
-    out = [
-        "## Host time by kind",
-        "",
-        "Work: time on the second host over that on the first. Calls: median call on both [us]. n: pieces.",
-        "",
-    ]
-    first, second = next(iter(sorted({tuple(sorted(cards)) for cards in recorded.values()})))[:2]
-    out += [
-        f"| program | {' | '.join(f'{kind} ({second} / {first})' for kind in WORK)} | {' | '.join(CALLS)} |",
-        "|" + "---|" * (1 + len(KINDS)),
-    ]
-    pairs = []
-    for program, cards in recorded.items():
-        if not {first, second} <= set(cards):
-            continue
-        a, b = cards[first].host, cards[second].host
-        pairs.append((a, b))
-        cells = [f"{b.total_s[k] / a.total_s[k]:.2f} (n {a.count[k]}, {b.count[k]})" if a.count[k] else "-" for k in range(len(WORK))]
-        cells += [f"{a.median_s[k] * 1e6:.2f}, {b.median_s[k] * 1e6:.2f}" for k in range(len(WORK), len(KINDS))]
-        out.append(f"| {program} | {' | '.join(cells)} |")
-    here, there = fit_hosts(pairs, (first, second))
-    cells = [f"{there.takes[kind]:.2f}" if kind in there.takes else "-" for kind in WORK]
-    cells += [f"{here.calls[kind] * 1e6:.2f}, {there.calls[kind] * 1e6:.2f}" if kind in here.calls else "-" for kind in CALLS]
-    return [*out, f"| **all** | {' | '.join(cells)} |"]
+    """Say how host time of each kind differs between two machines, program by program: what the shipped hosts rest on."""
+    out = ["## Host time by kind", "", "Work: time on the second host over that on the first. Calls: median call on both [us]. n: pieces."]
+    for first, second in sorted({pair for cards in recorded.values() for pair in itertools.combinations(sorted(cards), 2)}):
+        work = " | ".join(f"{kind} ({second} / {first})" for kind in WORK)
+        out += ["", f"| program | {work} | {' | '.join(CALLS)} |", "|" + "---|" * (1 + len(KINDS))]
+        pairs = {name: (cards[first].host, cards[second].host) for name, cards in recorded.items() if {first, second} <= set(cards)}
+        for program, (a, b) in pairs.items():
+            cells = [f"{b.total_s[k] / a.total_s[k]:.2f} (n {a.count[k]}, {b.count[k]})" if a.count[k] else "-" for k in range(len(WORK))]
+            cells += [f"{a.median_s[k] * 1e6:.2f}, {b.median_s[k] * 1e6:.2f}" for k in range(len(WORK), len(KINDS))]
+            out.append(f"| {program} | {' | '.join(cells)} |")
+        here, there = fit_hosts(list(pairs.values()), (first, second))
+        cells = [f"{there.takes[kind]:.2f}" if kind in there.takes else "-" for kind in WORK]
+        cells += [f"{here.calls[kind] * 1e6:.2f}, {there.calls[kind] * 1e6:.2f}" if kind in here.calls else "-" for kind in CALLS]
+        out.append(f"| **fitted on all** | {' | '.join(cells)} |")
+    return out
 
 
 def _percent(value: float) -> str:
