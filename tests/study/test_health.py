@@ -93,6 +93,29 @@ def test_a_copy_that_starts_before_its_producer_ends(tmp_path: Path, more: list[
         assert got["unordered-streams"].certainty == "possible"
 
 
+@pytest.mark.parametrize(("start", "stream", "racing"), [(150, 8, True), (210, 8, False), (205, 7, False)])
+def test_a_read_while_its_operand_is_written(tmp_path: Path, start: float, stream: int, racing: bool) -> None:
+    """mm writes tensor 3 from 100 to 200 us on stream 7; relu reads it: from 150 us on another stream that is too early."""
+    gpu = "cuda:0"
+    operators = [
+        ("aten::mm", [[1, 101, 0, 8, 4, gpu]], [[3, 103, 0, 8, 4, gpu]]),
+        ("aten::relu", [[3, 103, 0, 8, 4, gpu]], [[4, 104, 0, 8, 4, gpu]]),
+    ]
+    events, nodes = [], []
+    for i, (name, inputs, outputs) in enumerate(operators):
+        events.append(event("cpu_op", name, 20 * i, 10, **{"External id": i + 1}))
+        events.append(launch(i + 1, 20 * i + 2, 2))
+        types = {"input_shapes": [[8]], "input_types": ["Tensor(float)"], "output_shapes": [[8]], "output_types": ["Tensor(float)"]}
+        nodes.append({"name": name, "id": i + 3, "rf_id": i + 1, "inputs": inputs, "outputs": outputs, **types})
+    events += [kernel(1, "gemm", 100, 100), kernel(2, "relu", start, 30, stream)]
+    (tmp_path / "p.json").write_text(json.dumps({"traceEvents": events, "distributedInfo": {"rank": 0}}))
+    (tmp_path / "e.json").write_text(json.dumps({"schema": "1.0.1", "pid": 100, "nodes": nodes}))
+    got = {one.code: one for one in inspect(open_trace([tmp_path / "p.json", tmp_path / "e.json"])).findings}
+    assert ("read-while-written" in got) == racing
+    if racing:
+        assert got["read-while-written"].where == "aten::relu before the end of aten::mm"
+
+
 def test_two_kernels_at_once_on_a_stream(tmp_path: Path) -> None:
     """100 to 200 and 160 to 260: 40 us together, which is 40 of the 255 us from the first launch on."""
     got = found(tmp_path, [launch(1, 5), launch(2, 15), kernel(1, "a", 100, 100), kernel(2, "b", 160, 100)])["stream-overlap"]

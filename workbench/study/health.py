@@ -11,17 +11,20 @@ from workbench.study.health_host import blocking_calls, host_copies, launch_boun
 from workbench.study.health_names import unknown_messages, unknown_operators
 from workbench.study.health_order import unordered_work
 from workbench.study.health_ranks import straggling, unequal_work
+from workbench.study.health_reads import reads_while_written
 from workbench.study.health_steps import clock_faults, long_gaps, odd_steps, silences
 from workbench.study.memory import tensor_faults
 from workbench.study.seen import Seen
 from workbench.trace.footprint import Fault
 
 CHECKS = (
-    impossible_times, unordered_work, stream_overlaps, damaged_times, blocking_calls, host_copies, launch_bound, odd_steps, long_gaps,
-    silences, clock_faults, unequal_work, unknown_operators, unknown_messages,
+    impossible_times, reads_while_written, unordered_work, stream_overlaps, damaged_times, blocking_calls, host_copies, launch_bound,
+    odd_steps, long_gaps, silences, clock_faults, unequal_work, unknown_operators, unknown_messages,
 )  # fmt: skip
-ALARMS = ("faster-than-compute-roof", "faster-than-memory-roof", "unordered-streams", "aliased-storage", "read-past-storage",
-          "overlapping-allocation")  # fmt: skip
+ALARMS = (
+    "faster-than-compute-roof", "faster-than-memory-roof", "read-while-written", "unordered-streams", "aliased-storage",
+    "read-past-storage", "overlapping-allocation",
+)  # fmt: skip
 """Codes that say a number or a result may be wrong: listed before what merely costs time, unless they are only possible."""
 
 

@@ -18,7 +18,7 @@ from workbench.study.terminal_facts import file_facts, ranks_text
 
 WORTH = 1e-3
 """Findings that cost a smaller share of the step are counted, not shown, unless they say that something is wrong [1]."""
-ALWAYS = ("faster-than", "aliased", "read-past", "overflow", "negative", "clock", "stale", "uninitialised")
+ALWAYS = ("faster-than", "aliased", "read-", "overlapping", "overflow", "negative", "clock", "stale", "uninitialised")
 """Beginnings of the codes of findings that are shown whatever they cost."""
 MOST_STEPS = 6
 LINE, WIDE = 84, 100
