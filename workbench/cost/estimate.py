@@ -10,7 +10,8 @@ from workbench.cost import convolution, power, realities
 from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound, Evidence, OpCost
 from workbench.cost.errors import intervals
-from workbench.cost.models import ON_MATRIX, dtype_columns, dtype_names, model
+from workbench.cost.models import ON_MATRIX, dtype_columns, dtype_names
+from workbench.cost.nothing import WHY, empty_rows, price
 from workbench.cost.pack import WEIGHT_ONLY, Cards, pack
 from workbench.cost.scale import scaled_measurement
 from workbench.cost.vendor import VendorTimes
@@ -63,8 +64,8 @@ def estimate(
         )
     cards = pack(specs, dtype_names(table))
     column = dtype_columns(table, cards)
-    priced = model(table, cards, column, choices)
-    collective = table.among(COLLECTIVES)
+    priced = price(table, cards, column, choices)
+    collective, idle = table.among(COLLECTIVES), empty_rows(table)
     modelled = np.isfinite(priced.seconds).all(axis=1) & ~collective
     priced.seconds[~modelled] = np.nan
     least, most = realities.widened(*intervals(table, cards, column), table, cards)
@@ -73,9 +74,12 @@ def estimate(
     note_code, reasons = _substitutions(table, cards, column)
     _note_transforms(table, cards, column, priced.seconds, note_code, reasons)
     realities.describe(table, cards, note_code, reasons)
+    if idle.any():
+        note_code[idle] = len(reasons)
+        reasons.append(WHY)
     own = pack([source], cards.dtypes) if source is not None else None
     if own is not None:
-        recorded = table.measured_s[:, None] * priced.seconds / model(table, own, column).seconds
+        recorded = table.measured_s[:, None] * priced.seconds / np.where(idle[:, None], 1.0, price(table, own, column).seconds)
         rows = modelled & np.isfinite(recorded).all(axis=1) & (table.measured_s > 0)
         if anchored:
             seconds[rows], evidence[rows] = recorded[rows], Evidence.ANCHORED
@@ -91,6 +95,7 @@ def estimate(
     if vendor is not None:
         state(table, vendor, cards, column, priced.seconds, (seconds, low, high), evidence, note_code, reasons, choices)
     bound = _bound(priced.resource, evidence, collective)
+    bound[idle & modelled] = Bound.LAUNCH
     of = power.joules(cards)
     taken = np.where(modelled[:, None], power.energy(seconds, _dynamic(table, cards, column, priced.level, of), of), np.nan)
     out = (seconds, low, high, priced.resource, priced.level, bound, evidence, note_code)

@@ -18,7 +18,8 @@ from workbench.cost import kernels
 from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced
-from workbench.cost.models import dtype_columns, dtype_names, model
+from workbench.cost.models import dtype_columns, dtype_names
+from workbench.cost.nothing import price
 from workbench.cost.pack import Cards, pack
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import OpTable
@@ -71,9 +72,9 @@ def stack(table: OpTable, spec: NpuSpec, choices: Choices = FREE) -> Stack:
     """
     cards = pack([spec], dtype_names(table))
     column = dtype_columns(table, cards)
-    priced = model(table, cards, column, choices)
+    priced = price(table, cards, column, choices)
     bound, second, margin = margins(priced)
-    without = [model(table, faster, column, choices).seconds[:, 0] for faster in _endless(cards).values()]
+    without = [price(table, faster, column, choices).seconds[:, 0] for faster in _endless(cards).values()]
     return Stack(priced.seconds[:, 0], shares(priced)[:, 0], bound[:, 0], second[:, 0], margin[:, 0], np.stack(without, axis=1))
 
 

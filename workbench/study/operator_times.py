@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from workbench.cost.choices import CHEAPEST, COLD, Choices, Copies
-from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost
+from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost, level_names
 from workbench.cost.estimate import estimate
 from workbench.cost.interpolate import unmatched_notes
 from workbench.cost.models import PRODUCTS, item_sizes
@@ -129,12 +129,12 @@ def _row(operators: Operators, cost: OpCost, found: Stack, u: int, clock: float)
         low_s=float(cost.low_s[u, 0]),
         high_s=float(cost.high_s[u, 0]),
         cycles=seconds * clock,
-        bound=Bound(found.bound[u]).name.lower() if modelled else None,
+        bound=Bound(found.bound[u] or cost.bound[u, 0]).name.lower() if modelled else None,
         next_bound=Bound(found.second[u]).name.lower() if modelled and found.second[u] else None,
         margin=float(found.margin[u]) if modelled else None,
         stack=dict(zip(PARTS, found.share[u].tolist(), strict=True)) if shown else None,
         without_s=dict(zip(FASTER, found.without_s[u].tolist(), strict=True)) if modelled else None,
-        bytes=dict(zip(LEVELS, cost.level_bytes[u, 0].tolist(), strict=True)) if modelled else None,
+        bytes=dict(zip(cost.levels, cost.level_bytes[u, 0].tolist(), strict=True)) if modelled else None,
         flops=float(table.flops[u]),
         energy_j=joules,
         power_w=joules / seconds if seconds > 0 else None,
@@ -197,8 +197,9 @@ def _energy(operators: Operators, cost: OpCost) -> dict[str, float | None]:
 
 def write_csv(document: EstimateDocument, path: str | os.PathLike[str]) -> None:
     """Write the operators of an estimate as CSV, one row each; empty cells where there is no number."""
+    levels = level_names(max([len(LEVELS), *(len(row.bytes) for row in document.operators if row.bytes)]))
     groups: Mapping[str, tuple[str, tuple[str, ...]]] = {
-        "stack": ("share_{}", PARTS), "without_s": ("without_{}_s", FASTER), "bytes": ("{}_bytes", LEVELS)
+        "stack": ("share_{}", PARTS), "without_s": ("without_{}_s", FASTER), "bytes": ("{}_bytes", levels)
     }  # fmt: skip
     header: list[str] = []
     for name in TimeDocument.model_fields:
