@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.cost.cost import LEVELS, Bound
+from tests.cost.tables import table
+from workbench.cost.cost import LEVELS, Bound, level_names
+from workbench.cost.estimate import estimate
 from workbench.cost.matrix import products
 from workbench.cost.pack import pack
 from workbench.cost.tiles import Tile, check_tile, parse_tile, stepping
@@ -15,6 +19,7 @@ from workbench.errors import InvalidSpec
 from workbench.hardware.npu import load_npu
 from workbench.hardware.spec import NpuSpec
 from workbench.hardware.text import read_yaml
+from workbench.operators.table import Dtype, Kind
 
 EXTENT = st.integers(1, 5000)
 SUMMER = (4096, 10240, 8192)  # question 3.2 of the acceptance list
@@ -64,14 +69,67 @@ def test_a_level_of_clusters_by_hand():
     assert found["memory"] == 96 * mega  # both operands fit the Infinity Cache
 
 
-def test_a_second_level_between_and_no_third():
-    deep = load_npu("npu-x").to_yaml()
-    level = '  {}:\n    size: "{} MiB"\n    bandwidth: "8 TB/s"\n    scope: "chip"\n'
-    two = level.format("s1", 8) + level.format("s2", 16)
-    spec = read_yaml(deep.replace("  l2:\n", two + "  l2:\n"), "deep.yaml")
-    assert price(spec, (4096, 4096, 4096)).seconds[0, 0] > price(load_npu("npu-x"), (4096, 4096, 4096)).seconds[0, 0]
-    with pytest.raises(InvalidSpec, match="3 levels between the cores and l2"):
-        pack([read_yaml(deep.replace("  l2:\n", two + level.format("s3", 32) + "  l2:\n"), "deeper.yaml")], ["bf16"])
+def deep(*sizes, rate="8 TB/s"):
+    """An invented card with levels of so many MiB between its cores and its L2."""
+    level = '  s{}:\n    size: "{} MiB"\n    bandwidth: "{}"\n    scope: "chip"\n'
+    between = "".join(level.format(at, size, rate) for at, size in enumerate(sizes))
+    return read_yaml(load_npu("npu-x").to_yaml().replace("  l2:\n", between + "  l2:\n"), "deep.yaml")
+
+
+def panels(extent, k, size):
+    """Panels of an operand's rows that a level of ``size`` MiB makes of all."""
+    return extent / (size * 2**20 // (k * 2))
+
+
+def test_bytes_through_any_number_of_levels_by_hand():
+    """4096^3 in 256x256 tiles: 16 tiles a side, all 32 cores work on one block of them; so a level keeps at least panels of root 32 tiles
+    of one operand (or what it can hold) and fetches the other anew for each, but never more than it was asked for."""
+    sizes, m = (8, 16, 24, 28), 4096
+    one = m * m * 2.0
+    found = price(deep(*sizes), (m, m, m), Tile(256, 256, 64))
+    got = dict(zip(level_names(found.level.shape[2]), found.level[0, 0], strict=True))
+    asked = 16 * 16 * m * (256 + 256) * 2.0
+    for name, size in zip(("cluster", "cluster_2", "cluster_3", "cluster_4"), sizes, strict=True):
+        assert got[name] == asked
+        again = math.ceil(max(1.0, min(16 / 32**0.5, panels(m, m, size))))
+        asked = min(asked, one * again + one)
+    assert got["shared"] == asked / 2 + one  # L2 serves two cores with a read
+    assert {name for name in got if name.startswith("cluster")} == {"cluster", "cluster_2", "cluster_3", "cluster_4"}
+
+
+def test_levels_between_bound_by_their_own_rate():
+    """The slowest of several levels sets the pace, wherever it stands; one that gives as fast as it is asked costs nothing."""
+    shape = (4096, 4096, 4096)
+    fast = price(deep(8, 16, 24, rate="1 PB/s"), shape).seconds[0, 0]
+    assert fast <= price(load_npu("npu-x"), shape).seconds[0, 0] * (1 + 1e-9)
+    for at in range(3):
+        slow = price(deep(8, 16, 24, rate="1 PB/s").with_({f"memory.s{at}.bandwidth": "0.1 TB/s"}), shape)
+        assert slow.seconds[0, 0] > 1.5 * fast
+        assert slow.resource[0, 0].argmax() == Bound.SHARED
+
+
+def test_streams_pass_every_level_between():
+    """A copy on a card whose narrowest level stands between cores and L2 runs at that level's sustained rate."""
+    spec = deep(8, 16, 24, rate="1 PB/s").with_({"memory.s1.bandwidth": "0.5 TB/s"})
+    rows = table([(Kind.COPY, Dtype.FP16, (1 << 28, 0))])
+    found = estimate(rows, [spec])
+    moved = float(rows.bytes_read[0] + rows.bytes_written[0])
+    assert found.level_bytes[0, 0, [1, 6, 8, 9]] == pytest.approx(moved)
+    assert moved / found.seconds[0, 0] == pytest.approx(0.85 * 0.5e12, rel=0.02)
+
+
+def test_cards_of_different_depth_stand_side_by_side():
+    """What a card says alone it says beside deeper ones."""
+    rows = table([(Kind.GEMM, Dtype.BF16, (1, 1000, 2000, 3000))])
+    cards = [load_npu("npu-x"), deep(8), deep(8, 16, 24), load_npu("mi300x")]
+    found = estimate(rows, cards)
+    assert found.levels[8:] == ("cluster_2", "cluster_3")
+    for at, card in enumerate(cards):
+        alone = estimate(rows, [card])
+        assert found.seconds[0, at] == alone.seconds[0, 0]
+        width = alone.level_bytes.shape[2]
+        assert found.level_bytes[0, at, :width].tolist() == alone.level_bytes[0, 0].tolist()
+        assert (found.level_bytes[0, at, width:] == 0).all()
 
 
 def test_clusters_say_how_many_cores_they_have():

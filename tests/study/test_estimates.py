@@ -178,3 +178,15 @@ def test_a_file_and_cards_by_name_on_an_axis(operators, tmp_path):
     assert np.isnan(found["energy"].sel(npu="sw26010-pro")).all()
     assert "no energy of sw26010-pro" in found.attrs["notes"]
     assert "mystery" in found.attrs["notes"] or "rows-left-out" in found.attrs["notes"]
+
+
+def test_levels_of_the_deepest_card_have_names(tmp_path):
+    """A card with three levels between its cores and its L2 beside one with none: bytes of each by name, 0 where a card lacks it."""
+    level = '  s{}:\n    size: "{} MiB"\n    bandwidth: "8 TB/s"\n    scope: "chip"\n'
+    text = load_npu("npu-x").to_yaml().replace("  l2:\n", "".join(level.format(at, 8 * at) for at in (1, 2, 3)) + "  l2:\n")
+    deep = tmp_path / "deep.yaml"
+    deep.write_text(text.replace('name: "npu-x"', 'name: "deep"'))
+    rows = list_operators([{"op": "gemm", "dtype": "bf16", "M": 512, "N": 512, "K": 512}])
+    found = estimate(rows, ["npu-x", str(deep)])["bytes"]
+    assert found.level.values.tolist()[8:] == ["cluster_2", "cluster_3"]
+    assert (found.sel(level=["cluster", "cluster_2", "cluster_3"]).values.ravel() > 0).tolist() == [False] * 3 + [True] * 3

@@ -58,7 +58,7 @@ def attention(
     -------
     Priced
     """
-    out = empty(len(flops), len(cards.specs))
+    out = empty(len(flops), cards)
     part = np.zeros((*out.seconds.shape, k.PARTS))
     k.price(operators(dims, flops, size, backward, copies[0]), card_columns(cards), column.astype(np.int64), out.seconds, part)
     matrix, vector, local = part[..., k.MATRIX], part[..., k.VECTOR], part[..., k.LOCAL]

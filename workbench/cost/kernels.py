@@ -31,9 +31,12 @@ OS, WS, IS, CUBE = 0, 1, 2, 3
     IS_VECTOR, STEP_WIDTH, DEPTH, PORT_A, PORT_B, PORT_SUM, IN_FLIGHT, SINGLE, DOUBLING, REACH, MIDDLE,
 ) = range(39)  # fmt: skip
 """Columns of the packed card, see `workbench.cost.pack`."""
-MIDDLE_COUNT, MIDDLE_SIZE, MIDDLES = 1, 4, 2
-"""From MIDDLE on: capacity, instances (0: no such level), rate of all, multicast of the levels between cores and the shared one."""
-SIZE = MIDDLE + MIDDLES * MIDDLE_SIZE
+MIDDLE_COUNT, MIDDLE_RATE, MIDDLE_SIZE = 1, 2, 4
+"""From MIDDLE on, for each level between cores and the shared one: capacity, instances (0: no such level), rate of all, multicast."""
+SIZE = MIDDLE + MIDDLE_SIZE
+"""Columns of a card with at most one such level; each further one adds MIDDLE_SIZE."""
+FIRST_MIDDLE, MORE_MIDDLES = 6, 8
+"""Where `record` puts the bytes of the first level between, and from where on those of the others."""
 
 SPLIT_LATENCY = 20.0  # shared-level latencies that a split of K adds (write, meet, read, add); chosen on A100, H200, L40S bf16 products
 WALK_BYTES = 32.0  # of a row that one translated address serves: a sector of a cache
@@ -102,9 +105,8 @@ class Job(NamedTuple):
     outer_read: float  # share not found in the shared level
     outer_write: float
     shared: Level
-    middles: float
-    inner: Level
-    outer: Level
+    middles: float  # levels between the cores and the shared one
+    inner: Level  # the first of them
 
 
 class Times(NamedTuple):
@@ -119,8 +121,6 @@ class Times(NamedTuple):
     local_bytes: float
     shared_bytes: float
     memory_bytes: float
-    inner_bytes: float
-    outer_bytes: float
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
@@ -175,7 +175,21 @@ def reads(job, level, regions, tall, wide):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
-def times(job, tm, tn, tall, wide, per, ks, units, split, most, whole):
+def through(job, level, asked, tall, wide, most):
+    """Bytes that the instances of a level between give to what ``asked`` for so many, and the bytes they fetch from outside [B]."""
+    given = asked * level.cast
+    regions = max(1.0, min(level.instances / (job.batch * most), tall * wide))
+    return given, min(given, reads(job, level, regions, tall, wide))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
+def row_level(row):
+    """`Level` of a row of levels."""
+    return Level(row[0], row[1], row[2], row[3], row[4], row[5])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
+def times(job, rest, tm, tn, tall, wide, per, ks, units, split, most, whole, deep):
     """Every term of a tiling; none may fall when an argument after ``job`` grows (``most`` aside), for `bound` calls it too.
 
     ``tall`` x ``wide`` tiles of ``tm`` x ``tn`` results are cut along K in ``split`` (a bound: up to ``most``) parts of ``ks``
@@ -191,17 +205,15 @@ def times(job, tm, tn, tall, wide, per, ks, units, split, most, whole):
         a, b, sums = feeds(job, tm, tn, ks)
         port = max(port, per * max(a * job.port_a, max(b * job.port_b, sums * job.port_sum)))
     fetched = local = units * ks * side
-    shared = inner = outer = 0.0
+    shared = 0.0
     if job.middles > 0.0:
-        inner = fetched * job.inner.cast
-        regions = max(1.0, min(job.inner.instances / (job.batch * most), tall * wide))
-        fetched = min(inner, reads(job, job.inner, regions, tall, wide))
-        shared = inner * job.inner.read
-    if job.middles > 1.0:
-        outer = fetched * job.outer.cast
-        regions = max(1.0, min(job.outer.instances / (job.batch * most), tall * wide))
-        fetched = min(outer, reads(job, job.outer, regions, tall, wide))
-        shared = max(shared, outer * job.outer.read)
+        given, fetched = through(job, job.inner, fetched, tall, wide, most)
+        shared = given * job.inner.read
+    if deep:
+        for i in range(int(job.middles) - 1):
+            level = row_level(rest[i])
+            given, fetched = through(job, level, fetched, tall, wide, most)
+            shared = max(shared, given * level.read)
     parted = 1.0 if split > 1.0 else 0.0
     fetched = fetched * job.shared.cast + parted * split * (2.0 * job.width * job.batch * job.m * job.n)
     shared = max(shared, fetched * job.shared.read + job.all_c * job.write)
@@ -210,7 +222,7 @@ def times(job, tm, tn, tall, wide, per, ks, units, split, most, whole):
     stall = max(share * max(side * job.stall, job.least_stall), per * (np.ceil(rounds) if whole else rounds) * job.step)
     drain = tm * tn * (job.width if split > 1.0 else job.c) * job.port
     serial = job.fixed + drain + parted * job.parting + job.single * compute
-    return Times(compute, port, shared, outside * job.memory, stall, serial, local, fetched + job.all_c, outside, inner, outer)
+    return Times(compute, port, shared, outside * job.memory, stall, serial, local, fetched + job.all_c, outside)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
@@ -222,7 +234,7 @@ def power(job, t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
-def evaluate(job, tm, tn, tall, wide, split):
+def evaluate(job, rest, tm, tn, tall, wide, split, deep):
     """`Times` of a tiling; ``tall`` and ``wide`` are the tiles along m and n."""
     units = job.batch * tall * wide * split
     even = units * job.core
@@ -230,14 +242,14 @@ def evaluate(job, tm, tn, tall, wide, split):
     whole += (1.0 if whole * job.cores < units else 0.0) - (1.0 if (whole - 1.0) * job.cores >= units else 0.0)
     per = max(1.0, even + job.static * (whole - even))
     ks = np.ceil(job.k / (split * job.qk)) * job.qk
-    return times(job, tm, tn, tall, wide, per, ks, units, split, split, True)
+    return times(job, rest, tm, tn, tall, wide, per, ks, units, split, split, True, deep)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
-def bound(job, tm, tn, tall, wide, most):
+def bound(job, rest, tm, tn, tall, wide, most, deep):
     """`Times` that no split of 2 to ``most`` undercuts: an even share, at least of the most split tile, and the sums of two parts."""
     units = job.batch * tall * wide * most
-    return times(job, tm, tn, tall, wide, max(1.0, units * job.core), job.k / most, units, 2.0, most, False)
+    return times(job, rest, tm, tn, tall, wide, max(1.0, units * job.core), job.k / most, units, 2.0, most, False, deep)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -337,15 +349,24 @@ def tiles(card, job, room):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def search(card, job, room, choice):
+def search(card, job, rest, room, choice):
     """Fill ``choice`` (tm, tn, split) with the fastest feasible tiling; ``room`` [9 * TILES] is scratch."""
+    if job.middles > 1.0:
+        scan(card, job, rest, room, choice, True)
+    else:
+        scan(card, job, rest, room, choice, False)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST, forceinline=True)
+def scan(card, job, rest, room, choice, deep):
+    """`search` of cards with (``deep``) and without several levels between: a loop over these keeps loops over tiles from vectors."""
     found = tiles(card, job, room)
     most = max(2.0, job.most)
     for p in range(found):
         tm, tn, tall, wide = room[p], room[TILES + p], room[2 * TILES + p], room[3 * TILES + p]
-        t = evaluate(job, tm, tn, tall, wide, 1.0)
+        t = evaluate(job, rest, tm, tn, tall, wide, 1.0, deep)
         room[4 * TILES + p], room[5 * TILES + p] = power(job, t), t.serial
-        t = bound(job, tm, tn, tall, wide, most)
+        t = bound(job, rest, tm, tn, tall, wide, most, deep)
         room[6 * TILES + p], room[7 * TILES + p] = power(job, t), t.serial
     best = math.inf
     for p in range(found - 1, -1, -1):
@@ -359,13 +380,13 @@ def search(card, job, room, choice):
         if job.doubling > 0.0:
             split = 2.0
             while split <= splits + 1.0:
-                t = evaluate(job, tm, tn, tall, wide, split)
+                t = evaluate(job, rest, tm, tn, tall, wide, split, deep)
                 room[4 * TILES], room[5 * TILES] = power(job, t), t.serial
                 best = least(room, 0, best, choice, tm, tn, split)
                 split *= 2.0
             continue
         for i in range(splits):
-            t = evaluate(job, tm, tn, tall, wide, 2.0 + i)
+            t = evaluate(job, rest, tm, tn, tall, wide, 2.0 + i, deep)
             room[4 * TILES + i], room[5 * TILES + i] = power(job, t), t.serial
         for i in range(splits):
             best = least(room, i, best, choice, tm, tn, 2.0 + i)
@@ -407,8 +428,12 @@ def page_walks(card, shape, total, width):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def prepare(card, shape, operand, total, read, written):
-    """Return the `Job` of a product on a card; ``read``, ``written``: shares of operands and of results not found in the shared level."""
+def prepare(card, shape, operand, total, read, written, rest):
+    """Return the `Job` of a product on a card.
+
+    ``read``, ``written``: shares of operands and of results not found in the shared level; ``rest`` is filled with the levels
+    between the first one and the shared one, outward: [levels beyond the first, or more, fields of `Level`].
+    """
     k, width = shape[3], max(4.0, operand[2])
     most = max(1.0, min(MOST_SPLIT, np.floor(k / STEP_K))) if card[SPLIT] > 0.0 else 1.0
     latency = card[LATENCY_SHARED] + read * card[LATENCY_MEMORY]
@@ -418,20 +443,24 @@ def prepare(card, shape, operand, total, read, written):
     stalled = latency / card[IN_FLIGHT] if card[IN_FLIGHT] > 0.0 else 0.0
     walk = page_walks(card, shape, total, width)
     shared = level_of(shape, operand, total, card[SHARED], 1.0, card[RATE_SHARED], card[CAST], card[CORES])
-    one, two = card[MIDDLE:], card[MIDDLE + MIDDLE_SIZE :]
-    middles = (1.0 if one[MIDDLE_COUNT] > 0.0 else 0.0) + (1.0 if two[MIDDLE_COUNT] > 0.0 else 0.0)
-    inner, outer = shared, shared
-    if middles > 0.0:
-        inner = level_of(shape, operand, total, one[0], one[1], one[2], one[3], card[CORES] / one[1])
-    if middles > 1.0:
-        outer = level_of(shape, operand, total, two[0], two[1], two[2], two[3], card[CORES] / two[1])
+    inner, middles = shared, 0.0
+    for at in range(MIDDLE, card.shape[0], MIDDLE_SIZE):
+        if card[at + MIDDLE_COUNT] == 0.0:
+            break
+        of = level_of(shape, operand, total, card[at], card[at + 1], card[at + 2], card[at + 3], card[CORES] / card[at + 1])
+        if at == MIDDLE:
+            inner = of
+        else:
+            row = rest[int(middles) - 1]
+            row[0], row[1], row[2], row[3], row[4], row[5] = of.read, of.cast, of.instances, of.wave, of.fit_m, of.fit_n
+        middles += 1.0
     return Job(
         shape[0], shape[1], shape[2], k, operand[0], operand[1], operand[2], width, total[0], total[1], total[2],
         card[CORES], 1.0 / card[CORES], card[STATIC], most, card[FLOW], card[ROWS], card[COLS], card[DEPTH], fold, cycle / card[MACS],
         1.0 / card[PORT], 1.0 / card[PORT_A], 1.0 / card[PORT_B], 1.0 / card[PORT_SUM], feeds,
         1.0 / card[RATE_WRITE], 1.0 / (card[RATE_MEMORY] * card[ETA_MEMORY]), card[LAUNCH] + latency,
         SPLIT_LATENCY * card[LATENCY_SHARED], latency / card[STAGING] + walk, stalled, card[STEP] / card[CLOCK], card[QK], card[STEP_WIDTH],
-        card[SINGLE], card[DOUBLING], read, written, shared, middles, inner, outer,
+        card[SINGLE], card[DOUBLING], read, written, shared, middles, inner,
     )  # fmt: skip
 
 
@@ -445,36 +474,43 @@ def idle_seconds(job, body, t, units):
     return body * own / every * (1.0 - even / per) if every > 0.0 else 0.0
 
 
+@njit(cache=True, nogil=True)
+def rest_rows(size):
+    """Levels between that cards of ``size`` columns may have beyond the first, and at least one row."""
+    return max(1, (size - SIZE) // MIDDLE_SIZE)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def tile_rows(shape, operand, total, cold, column, cards, fixed, seconds, resource, level, detail, choice):
     """Price U products on S cards.
 
     ``shape`` [U, 4] (batch, m, n, k), ``operand`` [U, 3] bytes an element, ``total`` [U, 3] distinct bytes, ``cold`` [U, S, 2]
     the shares of operands and of results that the shared level has lost since their last use, ``column`` [U] the dtype's column
-    in ``cards`` [S, D, SIZE], ``fixed`` [3] a tile and split to use instead of searching (0: search). Fills seconds [U, S],
+    in ``cards`` [S, D, SIZE or more], ``fixed`` [3] a tile and split to use instead of searching (0: search). Fills seconds [U, S],
     resource [U, S, 8] (by Bound), level [U, S, LEVELS], detail [U, S, 3] (launch, fill, idle cores) [s] and choice [U, S, 3].
     A product without elements costs nothing.
     """
     room = np.empty(9 * TILES)
+    rest = np.empty((rest_rows(cards.shape[2]), 6))
     for u in range(shape.shape[0]):
         if shape[u].min() <= 0.0:
             continue
         for s in range(cards.shape[0]):
             card = cards[s, column[u]]
-            job = prepare(card, shape[u], operand[u], total[u], cold[u, s, 0], cold[u, s, 1])
+            job = prepare(card, shape[u], operand[u], total[u], cold[u, s, 0], cold[u, s, 1], rest)
             if fixed[0] > 0.0:
                 choice[u, s] = fixed
             else:
-                search(card, job, room, choice[u, s])
+                search(card, job, rest, room, choice[u, s])
             tm, tn, split = choice[u, s]
-            record(card, job, tm, tn, split, seconds[u, s : s + 1], resource[u, s], level[u, s], detail[u, s])
+            record(card, job, rest, tm, tn, split, seconds[u, s : s + 1], resource[u, s], level[u, s], detail[u, s])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def record(card, job, tm, tn, split, seconds, resource, level, detail):
+def record(card, job, rest, tm, tn, split, seconds, resource, level, detail):
     """Fill what `tile_rows` returns of one product on one card."""
     tall, wide = np.ceil(job.m / tm), np.ceil(job.n / tn)
-    t = evaluate(job, tm, tn, tall, wide, split)
+    t = evaluate(job, rest, tm, tn, tall, wide, split, True)
     seconds[0] = seconds_of(job, t)
     serial = t.serial - job.single * t.compute
     resource[2 if card[IS_VECTOR] > 0.0 else 1] = t.compute
@@ -482,6 +518,10 @@ def record(card, job, tm, tn, split, seconds, resource, level, detail):
     units = job.batch * tall * wide * split
     a, b, sums = feeds(job, tm, tn, np.ceil(job.k / (split * job.qk)) * job.qk)
     level[0], level[1], level[2] = t.local_bytes, t.shared_bytes, t.memory_bytes
-    level[3], level[4], level[5], level[6] = units * a, units * b, units * sums, t.inner_bytes
+    level[3], level[4], level[5] = units * a, units * b, units * sums
+    fetched = t.local_bytes
+    for i in range(int(job.middles)):
+        given, fetched = through(job, job.inner if i == 0 else row_level(rest[i - 1]), fetched, tall, wide, split)
+        level[FIRST_MIDDLE if i == 0 else MORE_MIDDLES + i - 1] = given
     detail[0], detail[1] = card[LAUNCH], serial - card[LAUNCH]
     detail[2] = idle_seconds(job, seconds[0] - serial, t, units)

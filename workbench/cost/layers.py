@@ -163,7 +163,7 @@ def kernel(of: Layer, cards: Cards, parts: Mapping[Bound, np.ndarray], outside: 
     -------
     Priced
     """
-    out = empty(len(of.n), len(cards.specs))
+    out = empty(len(of.n), cards)
     launch = at(cards, kernels.LAUNCH, of.column) * (further or 1.0)
     latency = at(cards, kernels.LATENCY_SHARED, of.column) + at(cards, kernels.LATENCY_MEMORY, of.column)
     most = np.maximum.reduce([np.zeros_like(launch), *parts.values()])
@@ -260,7 +260,7 @@ def blocked(
     if len(found_styles) == 1:
         one = found_styles[0]
         return products(shape[one], operand, of.column, _in_blocks(cards, blocks.get(one)), total, copies)[0]
-    out = empty(len(of.n), len(cards.specs))
+    out = empty(len(of.n), cards)
     for one in found_styles:
         rows = np.flatnonzero((style == one).any(axis=1))
         inner = None if total is None else total[rows]

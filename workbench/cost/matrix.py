@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.cost import kernels
 from workbench.cost.choices import COLD, Copies
-from workbench.cost.cost import LEVELS, Bound
+from workbench.cost.cost import Bound
 from workbench.cost.kernels_attention import RESIDENT_SHARE, missing_all
 from workbench.cost.pack import Cards
 
@@ -27,14 +27,14 @@ class Priced:
 
     seconds: np.ndarray  # [U, S] [s]
     resource: np.ndarray  # [U, S, len(Bound)] [s]
-    level: np.ndarray  # [U, S, len(LEVELS)] [B]
+    level: np.ndarray  # [U, S, Cards.levels] [B]
     detail: np.ndarray  # [U, S, 3] [s]
 
 
-def empty(rows: int, cards: int) -> Priced:
+def empty(rows: int, cards: Cards) -> Priced:
     """Return a Priced of zeros."""
-    size = (rows, cards)
-    return Priced(np.zeros(size), np.zeros((*size, len(Bound))), np.zeros((*size, len(LEVELS))), np.zeros((*size, 3)))
+    size = (rows, len(cards.specs))
+    return Priced(np.zeros(size), np.zeros((*size, len(Bound))), np.zeros((*size, cards.levels)), np.zeros((*size, 3)))
 
 
 def plus(first: Priced, second: Priced, times: np.ndarray | float = 1.0) -> Priced:
@@ -47,6 +47,15 @@ def plus(first: Priced, second: Priced, times: np.ndarray | float = 1.0) -> Pric
         first.level + most * second.level,
         first.detail + most * second.detail,
     )
+
+
+def pass_between(out: Priced, cards: Cards) -> None:
+    """Count, in place, what operators without tiles of their own move through the levels between the cores and the shared one."""
+    counts = cards.matrix[:, 0, kernels.MIDDLE + kernels.MIDDLE_COUNT :: kernels.MIDDLE_SIZE] if cards.dtypes else np.zeros((1, 0))
+    for at, present in enumerate(counts.T > 0.0):
+        slot = kernels.FIRST_MIDDLE if at == 0 else kernels.MORE_MIDDLES + at - 1
+        own = out.level[..., slot]
+        np.copyto(own, out.level[..., 1], where=(own == 0.0) & present)
 
 
 def sets_of(copies: Copies | np.ndarray, rows: int) -> np.ndarray:
@@ -126,7 +135,7 @@ def products(
     batch, m, n, k = shape.T
     if total is None:
         total = np.stack((batch * m * k, batch * k * n, batch * m * n), axis=1) * operand
-    out, choice = empty(rows, size), np.zeros((rows, size, 3))
+    out, choice = empty(rows, cards), np.zeros((rows, size, 3))
     arrays = (
         shape, operand, np.ascontiguousarray(total, dtype=np.float64), lost(total, sets_of(copies, rows), column, cards),
         np.ascontiguousarray(column, dtype=np.int64), out.seconds, out.resource, out.level, out.detail, choice,

@@ -60,7 +60,7 @@ def model(table: OpTable, cards: Cards, column: np.ndarray, choices: Choices = F
     choices : Choices
         What is fixed instead of chosen, and what is warm.
     """
-    out = matrix.empty(len(table), len(cards.specs))
+    out = matrix.empty(len(table), cards)
     out.seconds[:] = np.nan
     size = item_sizes(table)
     kinds = set(table.kind.tolist())
@@ -78,6 +78,7 @@ def model(table: OpTable, cards: Cards, column: np.ndarray, choices: Choices = F
     out.seconds[on_matrix[:, None] & unable[:, column].T] = np.nan
     power.throttled(out, table.flops, on_matrix, column, cards)
     exchange.exchange_tiles(out, table, size, cards)
+    matrix.pass_between(out, cards)
     realities.convert(out, table, size, column, cards)
     realities.fall_back(out, table, cards)
     _tell_waiting(out)

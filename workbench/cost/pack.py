@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.cost import kernels
-from workbench.cost.pack_matrix import check_smallest, common_columns, dtype_columns, levels, shared_rate
+from workbench.cost.cost import LEVELS
+from workbench.cost.pack_matrix import check_smallest, columns, common_columns, dtype_columns, levels, through_rate
 from workbench.cost.pack_matrix import room as room_of
 from workbench.cost.pack_vector import Side, vector_side
 from workbench.cost.sustained import OUTER, STREAM, compute_share, outer_share
@@ -42,7 +43,7 @@ WARPS = 64.0  # warps that share a GPU core's registers
 
 @dataclass(frozen=True)
 class Cards:
-    """S packed cards. ``matrix`` [S, D, kernels.SIZE] has one column a dtype of ``dtypes``; the rest is what vector models read."""
+    """S packed cards. ``matrix`` [S, D, kernels.SIZE or more] has one row a dtype of ``dtypes``; the rest is what vector models read."""
 
     specs: tuple[NpuSpec, ...]
     dtypes: tuple[str, ...]  # D
@@ -53,7 +54,7 @@ class Cards:
     softmax_rate: np.ndarray  # [S] fp32 vector operations a second [1/s]
     special_rate: np.ndarray  # [S] special functions a second [1/s]
     memory_rate: np.ndarray  # [S, D] sustained outermost bandwidth [B/s]
-    shared_rate: np.ndarray  # [S] sustained shared-level bandwidth [B/s]
+    shared_rate: np.ndarray  # [S] sustained bandwidth of the shared level, or of one on the way there [B/s]
     launch: np.ndarray  # [S, D] overhead of a kernel [s]
     latency: np.ndarray  # [S] outermost plus shared latency [s]
     row_room: np.ndarray  # [S] longest row a kernel holds while it works on it [B]
@@ -61,6 +62,11 @@ class Cards:
     host_rate: np.ndarray  # [S] [B/s], nan where not described
     host_latency: np.ndarray  # [S] [s]
     side: Side  # [S] the rest of the vector side
+
+    @property
+    def levels(self) -> int:
+        """Slots of bytes by level: those of `LEVELS`, and of each further level between cores and the shared one."""
+        return len(LEVELS) + (self.matrix.shape[2] - kernels.SIZE) // kernels.MIDDLE_SIZE
 
     @property
     def mac_rate(self) -> np.ndarray:
@@ -84,16 +90,17 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
     Raises
     ------
     InvalidSpec
-        A level too small for a single tile, see `check_smallest`, or more levels than products are priced through.
+        A level too small for a single tile, see `check_smallest`, or a cluster's level without one that clusters share.
     """
     size = (len(specs), len(dtypes))
-    matrix = np.zeros((*size, kernels.SIZE))
+    width = columns(specs)
+    matrix = np.zeros((*size, width))
     vector, memory, launch = np.zeros(size), np.zeros(size), np.zeros(size)
     per_card = np.zeros((9, size[0]))
     runs_as = []
     for s, spec in enumerate(specs):
         names = []
-        common, rest = _common(spec)
+        common, rest = _common(spec, width)
         per_card[:, s] = rest
         for d, dtype in enumerate(dtypes):
             name = resolve(spec, dtype)
@@ -172,9 +179,9 @@ def stream_launch(spec: NpuSpec, dtype: str) -> float:
     return min(found.launch, spec.runtime.launch_overhead)
 
 
-def _common(spec: NpuSpec) -> tuple[np.ndarray, tuple[float, ...]]:
+def _common(spec: NpuSpec, width: int) -> tuple[np.ndarray, tuple[float, ...]]:
     """Return the dtype-independent columns and what `Cards` keeps a card, in the order of its fields."""
-    card, staging, outer = common_columns(spec), levels(spec)[0], levels(spec)[2]
+    card, staging, outer = common_columns(spec, width), levels(spec)[0], levels(spec)[2]
     host, latency = spec.host, card[kernels.LATENCY_SHARED] + spec.memory[outer].latency
     special = spec.vector.special * spec.cores * spec.clock
     room = spec.memory[spec.vector.buffer].size if spec.vector.buffer else room_of(spec, staging, False)
@@ -182,6 +189,6 @@ def _common(spec: NpuSpec) -> tuple[np.ndarray, tuple[float, ...]]:
     if spec.matrix.dataflow == "dot":  # a row is held by one warp: its share of the registers
         room, norm_room = room / WARPS, 0.0
     return card, (
-        spec.cores, shared_rate(spec), vector_rate(spec, "fp32"), special, latency, room, norm_room,
+        spec.cores, through_rate(spec), vector_rate(spec, "fp32"), special, latency, room, norm_room,
         host.bandwidth if host else math.nan, host.latency if host else 0.0,
     )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from workbench import units
@@ -32,16 +34,10 @@ def middle_levels(spec: NpuSpec) -> tuple[str, ...]:
     Raises
     ------
     InvalidSpec
-        More than `kernels.MIDDLES` of them, or such a level without a shared level outside it.
+        Such a level without a shared level outside it.
     """
     _, shared, outer = levels(spec)
     found = tuple(name for name, memory in spec.memory.items() if memory.scope != "core" and name not in (shared, outer))
-    if len(found) > kernels.MIDDLES:
-        raise InvalidSpec(
-            f"{spec.name}: memory.{found[kernels.MIDDLES]}",
-            f"{len(found)} levels between the cores and {shared}; products are priced through at most {kernels.MIDDLES}",
-            "describe fewer of them",
-        )
     if found and shared is None:
         raise InvalidSpec(
             f"{spec.name}: memory.{found[0]}",
@@ -59,10 +55,15 @@ def room(spec: NpuSpec, level: str | None, halve: bool = True) -> float:
     return memory.size / 2.0 if halve and memory.double_buffer else memory.size
 
 
-def common_columns(spec: NpuSpec) -> np.ndarray:
-    """Return the columns of `kernels` that do not depend on the dtype, float64 [kernels.SIZE]."""
+def columns(specs: Sequence[NpuSpec]) -> int:
+    """Return how many columns of `kernels` cards take side by side: those of the one with the most levels between."""
+    return kernels.SIZE + kernels.MIDDLE_SIZE * max([0, *(len(middle_levels(spec)) - 1 for spec in specs)])
+
+
+def common_columns(spec: NpuSpec, size: int) -> np.ndarray:
+    """Return the ``size`` columns of `kernels` that do not depend on the dtype, float64."""
     staging, shared, outer = levels(spec)
-    matrix, card = spec.matrix, np.zeros(kernels.SIZE)
+    matrix, card = spec.matrix, np.zeros(size)
     flow = {"os": kernels.OS, "ws": kernels.WS, "is": kernels.IS}.get(matrix.dataflow, kernels.CUBE)
     quantum = matrix.tile_quantum or (matrix.rows, matrix.cols, matrix.depth)
     middles = middle_levels(spec)
@@ -88,11 +89,9 @@ def common_columns(spec: NpuSpec) -> np.ndarray:
         own = level is not None and level != staging  # in the staging level they pass the port
         card[column] = min(spec.bandwidth(level), UNLIMITED) if own and level else UNLIMITED
     for at, name in enumerate(middles):
-        memory = spec.memory[name]
-        count = -(-spec.cores // (memory.cores or spec.cores)) if memory.scope == "cluster" else 1
-        rate = min(sustained.bandwidth(spec, name) * count, UNLIMITED)
-        first = kernels.MIDDLE + at * kernels.MIDDLE_SIZE
-        card[first : first + kernels.MIDDLE_SIZE] = memory.size * SHARED_USABLE, count, rate, memory.multicast
+        memory, first = spec.memory[name], kernels.MIDDLE + at * kernels.MIDDLE_SIZE
+        described = memory.size * SHARED_USABLE, instances(spec, name), between_rate(spec, name), memory.multicast
+        card[first : first + kernels.MIDDLE_SIZE] = described
     return card
 
 
@@ -121,6 +120,22 @@ def step_cycles(spec: NpuSpec) -> float:
     return STEP_CYCLES if of_warps(spec) and not spec.matrix.asynchronous else STEP_CYCLES_ASYNCHRONOUS
 
 
+def between_rate(spec: NpuSpec, level: str) -> float:
+    """Return the sustained bandwidth of all instances of a level between the cores and the shared one [B/s]."""
+    return min(sustained.bandwidth(spec, level) * instances(spec, level), UNLIMITED)
+
+
+def instances(spec: NpuSpec, level: str) -> int:
+    """Return how many instances of a level outside the cores there are."""
+    memory = spec.memory[level]
+    return -(-spec.cores // (memory.cores or spec.cores)) if memory.scope == "cluster" else 1
+
+
+def through_rate(spec: NpuSpec) -> float:
+    """Return the sustained rate of what passes every level outside the cores but the outermost once [B/s]."""
+    return min(shared_rate(spec), *(between_rate(spec, level) for level in middle_levels(spec)), UNLIMITED)
+
+
 def shared_rate(spec: NpuSpec, write: bool = False) -> float:
     """Return the sustained bandwidth of the shared level [B/s], of the outermost where there is none."""
     _, shared, outer = levels(spec)
@@ -130,7 +145,7 @@ def shared_rate(spec: NpuSpec, write: bool = False) -> float:
 
 
 def dtype_columns(spec: NpuSpec, name: str, common: np.ndarray, scalars: tuple[float, float, float, float]) -> np.ndarray:
-    """Return all columns of a dtype that products run as (``name``), float64 [kernels.SIZE]; ``scalars`` as `pack.calibration`."""
+    """Return all columns of a dtype that products run as (``name``), float64; ``scalars`` as `pack.calibration`."""
     card: np.ndarray = common.copy()
     card[kernels.ETA_COMPUTE], card[kernels.ETA_MEMORY], card[kernels.LAUNCH] = scalars[:3]
     rate = spec.matrix.rate.get(name)
@@ -157,7 +172,7 @@ def check_smallest(spec: NpuSpec, name: str, size: float, card: np.ndarray) -> N
         What the product runs as.
     size : float
         Bytes an element [B].
-    card : ndarray, shape (kernels.SIZE,)
+    card : ndarray
         Its columns.
 
     Raises

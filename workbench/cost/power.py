@@ -20,11 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.cost import kernels_power
-from workbench.cost.cost import LEVELS
+from workbench.cost import kernels, kernels_power
+from workbench.cost.cost import LEVELS, level_names
 from workbench.cost.matrix import Priced
 from workbench.cost.pack import Cards
-from workbench.cost.pack_matrix import levels
+from workbench.cost.pack_matrix import levels, middle_levels
 from workbench.hardware.spec import NpuSpec
 
 PJ = 1e-12
@@ -49,7 +49,7 @@ class Joules:
     """What work takes on S cards; nan where nothing is known.
 
     ``operation`` [S, 2 D] [J/FLOP]: of products by dtype of ``Cards.dtypes`` (vector unit where they run there), then of vector
-    operations; ``byte`` [S, len(LEVELS)] [J/B]; ``idle`` and ``watts`` (limit less idle; infinite without one) [S] [W]; ``acts``
+    operations; ``byte`` [S, Cards.levels] [J/B]; ``idle`` and ``watts`` (limit less idle; infinite without one) [S] [W]; ``acts``
     [S, 2 D]: whether the limit lowers the clock, which takes a stated energy. ``why`` [S] says what is estimated or missing.
     """
 
@@ -65,7 +65,7 @@ def joules(cards: Cards) -> Joules:
     """Return the energies of packed cards; cards whose power and energies are the same share the work."""
     size = len(cards.specs)
     out = Joules(
-        np.empty((size, 2 * len(cards.dtypes))), np.empty((size, len(LEVELS))), np.empty(size), np.empty(size),
+        np.empty((size, 2 * len(cards.dtypes))), np.empty((size, cards.levels)), np.empty(size), np.empty(size),
         np.zeros((size, 2 * len(cards.dtypes)), dtype=bool), (),
     )  # fmt: skip
     known: dict[tuple[object, ...], int] = {}
@@ -81,7 +81,7 @@ def joules(cards: Cards) -> Joules:
             why.append(why[first])
             continue
         out.operation[s], out.acts[s] = _operations(spec, cards.dtypes, cards.runs_as[s])
-        out.byte[s] = _bytes(spec)
+        out.byte[s] = _bytes(spec, cards.levels)
         out.idle[s] = idle = idle_watts(spec)
         out.watts[s] = math.inf if spec.power.tdp is None else spec.power.tdp - idle
         why.append(estimated(spec))
@@ -161,7 +161,7 @@ def dynamic(work: np.ndarray, on_matrix: np.ndarray, column: np.ndarray, cards: 
         Index into ``cards.dtypes``.
     cards : Cards
         S cards.
-    level : ndarray, shape (U, S, len(LEVELS))
+    level : ndarray, shape (U, S, Cards.levels)
         Bytes by level [B].
     of : Joules
         Energies of the cards.
@@ -234,16 +234,17 @@ def _operations(spec: NpuSpec, dtypes: Sequence[str], runs_as: Sequence[str]) ->
     return np.array(made), np.array(acts, dtype=bool)
 
 
-def _bytes(spec: NpuSpec) -> np.ndarray:
-    """Return J/B by `LEVELS`; feeds of the array and the vector unit's buffer count with the operation unless stated."""
+def _bytes(spec: NpuSpec, width: int) -> np.ndarray:
+    """Return J/B by `level_names`; feeds of the array and the vector unit's buffer count with the operation unless stated."""
     staging, shared, outer = levels(spec)
     matrix = spec.matrix
     names = {
         "local": staging, "shared": shared, "memory": outer, "operand_a": matrix.operand_a, "operand_b": matrix.operand_b,
         "accumulator": matrix.accumulator, "vector": spec.vector.buffer,
     }  # fmt: skip
-    out = np.zeros(len(LEVELS))
-    for slot, role in enumerate(LEVELS):
+    names |= dict(zip((LEVELS[kernels.FIRST_MIDDLE], *level_names(width)[kernels.MORE_MIDDLES :]), middle_levels(spec), strict=False))
+    out = np.zeros(width)
+    for slot, role in enumerate(level_names(width)):
         level = spec.memory.get(names.get(role) or "")
         stated = level.energy if level is not None else None
         if stated is not None:

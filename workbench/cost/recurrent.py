@@ -87,7 +87,7 @@ def recurrent(
 
 def _cell(moved: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
     """Return the elementwise update of one step, whose operands the product left in the shared level."""
-    out = empty(len(moved), len(cards.specs))
+    out = empty(len(moved), cards)
     launch = cards.launch[:, column].T
     fill = np.broadcast_to(CELL_TRIPS * cards.matrix[:, column, kernels.LATENCY_SHARED].T, launch.shape)
     shared = moved[:, None] / cards.shared_rate
@@ -100,7 +100,7 @@ def _cell(moved: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
 
 def _meeting(hidden: np.ndarray, batch: np.ndarray, gates: np.ndarray, size: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
     """Return one step of a persistent kernel: each core multiplies the state, read by all, with the weights it holds; then all meet."""
-    out = empty(len(hidden), len(cards.specs))
+    out = empty(len(hidden), cards)
     card = cards.matrix[:, column]
     quantum = card[..., kernels.QM]
     rows = np.ceil(batch / quantum) * quantum

@@ -132,6 +132,7 @@ def _endless(cards: Cards) -> Mapping[str, Cards]:
 
     vector = {name: getattr(cards, name) * ENDLESS for name in ("vector_rate", "softmax_rate", "special_rate")}
     k, side = kernels, cards.side
+    between = range(k.MIDDLE + k.MIDDLE_RATE, cards.matrix.shape[2], k.MIDDLE_SIZE)
     near = replace(side, near=side.near * 0.0, far=side.far * 0.0)
     at_once = {"latency": cards.latency * 0.0, "host_latency": cards.host_latency * 0.0, "side": near}
     met = replace(side, exchange=side.exchange * ENDLESS, exchange_latency=side.exchange_latency * 0)
@@ -139,7 +140,7 @@ def _endless(cards: Cards) -> Mapping[str, Cards]:
         "compute": changed((k.MACS,), **vector),
         "vector": changed(**vector),
         "local": changed((k.PORT,)),
-        "shared": changed((k.RATE_SHARED, k.RATE_WRITE), shared_rate=cards.shared_rate * ENDLESS),
+        "shared": changed((k.RATE_SHARED, k.RATE_WRITE, *between), shared_rate=cards.shared_rate * ENDLESS),
         "memory": changed((k.RATE_MEMORY,), memory_rate=cards.memory_rate * ENDLESS),
         "latency": changed((), (k.LATENCY_SHARED, k.LATENCY_MEMORY, k.STEP), **at_once),
         "handover": changed(side=met),

@@ -80,7 +80,7 @@ def streams(of: Stream, cards: Cards, copies: Copies = COLD) -> Priced:
     -------
     Priced
     """
-    out = empty(len(of.kind), len(cards.specs))
+    out = empty(len(of.kind), cards)
     step = max(CELLS // max(len(cards.specs), 1), 1)
     for begin in range(0, len(of.kind), step):
         rows = slice(begin, begin + step)
@@ -165,7 +165,7 @@ def host_copies(bytes_: np.ndarray, column: np.ndarray, cards: Cards) -> Priced:
     cards : Cards
         S packed cards.
     """
-    out = empty(len(bytes_), len(cards.specs))
+    out = empty(len(bytes_), cards)
     moving = bytes_[:, None] / (cards.host_rate * HOST_EFFICIENCY)
     overhead = cards.launch[:, column].T + cards.host_latency
     out.resource[..., Bound.NETWORK] = moving

@@ -15,7 +15,7 @@ import xarray as xr
 from workbench import units
 from workbench.cost import estimate as pricing
 from workbench.cost.choices import CHEAPEST, COLD, Choices, Copies
-from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost
+from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost, level_names
 from workbench.cost.models import PRODUCTS, item_sizes
 from workbench.cost.pack import resolve
 from workbench.cost.tiles import Tile, check_tile, parse_tile
@@ -139,7 +139,11 @@ class _Found:
         at: Any = slice(cells[0], cells[-1] + 1) if cells[-1] - cells[0] + 1 == len(cells) else cells
         for array, values in zip(self.times, (cost.seconds, cost.low_s, cost.high_s, cost.energy_j), strict=True):
             array[:, at] = values
-        self.level[:, at], self.resource[:, at] = cost.level_bytes, cost.resource_s
+        more = cost.level_bytes.shape[2] - self.level.shape[2]
+        if more > 0:  # a card with further levels between its cores and the shared one
+            self.level = np.concatenate((self.level, np.zeros((*self.level.shape[:2], more))), axis=2)
+        self.level[:, at], self.resource[:, at] = 0.0, cost.resource_s
+        self.level[:, at, : cost.level_bytes.shape[2]] = cost.level_bytes
         self.codes[0][:, at] = cost.bound
         self.codes[1][:, at] = np.where(np.isfinite(cost.seconds), cost.evidence[:, None], -1)
         for row in np.flatnonzero(cost.note_code):
@@ -235,7 +239,7 @@ def _dataset(table: OpTable, space: CardSpace, found: _Found, notes: list[str]) 
         "count": _variable(("operator",), table.count, {"units": "1"}),
         "flops": _variable(("operator",), table.flops, {"units": "FLOP"}),
         "measured": _variable(("operator",), table.measured_s, second),
-        "level": np.array(LEVELS, dtype=object),
+        "level": np.array(level_names(found.level.shape[2]), dtype=object),
         "resource": words(np.arange(len(Bound)), Bound),
         "reason_text": _variable(("code",), np.array(found.reasons, dtype=object)),
     }

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench import units
-from workbench.cost.cost import LEVELS
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument, FitDocument
 from workbench.study.terminal import notes_text, percent, seconds
 from workbench.study.terminal_vendor import left_out_text, vendor_text
@@ -31,7 +30,7 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
             table.add_row(held.dtype, held.level, held.holds, *sizes, percent(held.occupancy), str(held.copies))
         yield table
         moved = [row for row in document.operators if row.bytes and row.kind in ("gemm", "batched_gemm")][:most]
-        shown = [level for level in LEVELS if any(row.bytes[level] > 0 for row in moved if row.bytes)]
+        shown = list(dict.fromkeys(level for row in moved for level, moved_bytes in (row.bytes or {}).items() if moved_bytes > 0))
         table = _table("bytes by level", "line", "cycles", *shown)
         for row in moved:
             cells = [units.format((row.bytes or {}).get(level, 0.0), "B", 4) for level in shown]
