@@ -77,13 +77,17 @@ def covering(rows: np.ndarray, columns: tuple[np.ndarray, ...], track: np.ndarra
     start, dur, lane = (column[rows] for column in columns[:3])
     order = np.lexsort((-dur, start, lane))
     parent = kernels.nest(order, lane, start, dur, np.zeros(len(rows), bool))
-    lane, start = lane[order], start[order]
-    out = np.full(len(time), -1, np.int64)
-    for i in range(len(time)):
-        low, high = np.searchsorted(lane, track[i], "left"), np.searchsorted(lane, track[i], "right")
-        at = low + np.searchsorted(start[low:high], time[i], "right") - 1
-        row = int(order[at]) if at >= low else -1
-        while row >= 0 and columns[0][rows[row]] + max(int(dur[row]), 0) < time[i]:
-            row = int(parent[row])
-        out[i] = rows[row] if row >= 0 else -1
-    return out
+    ordered, begin = lane[order], start[order]
+    found = np.full(len(time), -1, np.int64)
+    for one in np.unique(track).tolist():
+        low, high = np.searchsorted(ordered, (one, one + 1)).tolist()
+        mine = np.flatnonzero(track == one)
+        at = low + np.searchsorted(begin[low:high], time[mine], "right") - 1
+        found[mine[at >= low]] = order[at[at >= low]]
+    end = start + np.maximum(dur, 0)
+    while True:
+        early = np.flatnonzero(found >= 0)
+        early = early[end[found[early]] < time[early]]
+        if not len(early):
+            return np.where(found >= 0, rows[found], -1) if len(rows) else found
+        found[early] = parent[found[early]]

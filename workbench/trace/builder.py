@@ -29,6 +29,7 @@ class Builder:
     top: dict[str, object] = field(default_factory=dict)
     _number: dict[str, int] = field(default_factory=lambda: {"": 0})
     _keys: dict[int, int] = field(default_factory=dict)
+    _place: dict[str, int] = field(default_factory=dict)
     _events: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     _args: list[tuple[int, int, int, bool]] = field(default_factory=list)
     _metas: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -70,7 +71,9 @@ class Builder:
         for key, value in args.items():
             if value is None or value == "":
                 continue
-            at = self._keys.setdefault(self.string(key), len(self._keys))
+            at = self._place.get(key, -1)
+            if at < 0:
+                at = self._place[key] = self._keys.setdefault(self.string(key), len(self._keys))
             plain = isinstance(value, int) and not isinstance(value, bool) and -MOST < value < MOST
             self._args.append((event, at, value if plain else self.string(str(value)), not plain))  # type: ignore[arg-type]
 
