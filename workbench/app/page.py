@@ -17,6 +17,7 @@ from workbench.app.comparing import Comparison
 from workbench.app.editor import Editor
 from workbench.app.exports import Exports
 from workbench.app.html import Html
+from workbench.app.inviting import Inviting
 from workbench.app.opening import Opening
 from workbench.app.roofline import Roofline
 from workbench.app.shelf import Shelf
@@ -35,7 +36,7 @@ TABLES_MS = 250
 """Tables follow this much later [ms]: they take longer to draw than all pictures."""
 TABLES_PX = 590
 """Height kept for the tables [px]: a tab is empty until its rows have come."""
-TABS = ("Operators", "What bounds them", "Compare", "Unexplained lags")
+TABS = ("Operators", "What bounds them", "Compare", "What if", "Unexplained lags")
 
 
 def complain(fault: Exception) -> None:
@@ -81,7 +82,7 @@ class App:
             self.session.choose(npu)
         self.timeline, self.cards, self.roofline = Timeline(self.session), Cards(self.session), Roofline(self.session)
         self.sweep, self.operators, self.editor = SweepPlot(self.session), Operators(self.session), Editor(self.session)
-        self.comparison, self.bounds = Comparison(self.session), Bounds(self.session)
+        self.comparison, self.bounds, self.inviting = Comparison(self.session), Bounds(self.session), Inviting(self.session)
         self.opening, self.exports = Opening(self.session), Exports(self.session)
         self.lags, self.notes = html_list(), html_list()
         self.status = Html(margin=(0, 8), width=230)
@@ -89,7 +90,7 @@ class App:
             label="Notes", icon="sticky_note_2", variant="text", color="light", size="small", on_click=lambda _: self._toggle()
         )
         self.steps = pmui.Select(label="Step", options={"typical": -1, "all": -2}, value=-1, size="small", width=150, margin=(0, 0, 0, 8))
-        parts = (self.operators.__panel__(), self.bounds.__panel__(), self.comparison.__panel__(), self.lags)
+        parts = (self.operators.__panel__(), self.bounds.__panel__(), self.comparison.__panel__(), self.inviting.__panel__(), self.lags)
         self.tables = pmui.Tabs(*zip(TABS, parts, strict=True), dynamic=True, sizing_mode="stretch_width", margin=0)
         self.below = Html(height=1, sizing_mode="stretch_width", margin=0)
         self.page = self._page()
@@ -140,7 +141,7 @@ class App:
     def _fill(self) -> None:
         """Fill the tables; only the one that is looked at goes to the browser, the others are complete when their tab is opened."""
         with pn.io.hold():
-            for act in (self.operators.update, self.bounds.update, self.comparison.update, self._lags):
+            for act in (self.operators.update, self.bounds.update, self.comparison.update, self.inviting.update, self._lags):
                 _guarded(act)
 
     def _compare(self) -> None:
