@@ -10,6 +10,7 @@ import numpy as np
 
 from workbench.errors import UnreadableInput
 from workbench.trace import kernels_json as kj
+from workbench.trace.ahead import Ahead
 from workbench.trace.source import UTF8_BOM, Source, kind_of, line_and_column
 from workbench.trace.strangers import stranger
 from workbench.trace.tables import Tables, cut
@@ -64,9 +65,10 @@ class Scanner:
     """
 
     def __init__(self, source: Source, *, salvage: bool = False, chunk: int = CHUNK, each: Each | None = None) -> None:
-        self.source, self.salvage, self.each = source, salvage, each or {}
+        self.source = Ahead(source, chunk) if source.compressed else source
+        self.salvage, self.each = salvage, each or {}
         self.s = np.zeros(kj.S_SIZE, np.int64)
-        self.window = Window(source, chunk, self.s)
+        self.window = Window(self.source, chunk, self.s)
         self.r = np.zeros(kj.R_SIZE, np.int64)
         self.phases = np.zeros(256, np.int64)
         self.tables = Tables(self.s)

@@ -7,6 +7,7 @@ import json
 import numpy as np
 
 from workbench.trace import kernels_json as kj
+from workbench.trace.ahead import Ahead
 from workbench.trace.source import Source
 
 CHUNK = 8 << 20  # bytes of plain text in the window
@@ -36,7 +37,7 @@ class Window:
 
     Parameters
     ----------
-    source : Source
+    source : Source or Ahead
         Where the bytes come from.
     chunk : int
         Bytes added at once [B].
@@ -44,7 +45,7 @@ class Window:
         The scanner's state.
     """
 
-    def __init__(self, source: Source, chunk: int, s: np.ndarray) -> None:
+    def __init__(self, source: Source | Ahead, chunk: int, s: np.ndarray) -> None:
         self.source, self.chunk, self.s = source, chunk, s
         self.buf = np.empty(chunk + 64, np.uint8)
         self.out = np.empty(4096, np.uint8)  # scratch of the kernels
