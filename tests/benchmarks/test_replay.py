@@ -61,4 +61,4 @@ def test_build_and_account(shared: Path, capsys: pytest.CaptureFixture[str]) -> 
     with capsys.disabled():
         say(f"\ngraph: {len(trace.events) / seconds / 1e3:.0f} k events/s ({seconds:.2f} s for {len(trace.events)} events), {len(g)} nodes")
         say(f"account of {len(timeline.step_s)} steps: {accounted * 1e3:.1f} ms")
-    assert len(trace.events) / seconds > 1e5
+    assert len(trace.events) / seconds > 2e5

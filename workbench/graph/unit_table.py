@@ -61,7 +61,8 @@ def _distinct(rows: list[Row]) -> tuple[list[Row], np.ndarray]:
     """Return the rows that differ, by first appearance, and the number of each row among them (units share most row objects)."""
     _, first, which = np.unique(np.fromiter(map(id, rows), dtype=np.int64, count=len(rows)), return_index=True, return_inverse=True)
     unique: dict[tuple[str, Described], int] = {}
-    number, ordered = np.zeros(len(first), dtype=np.int64), []
+    number = np.zeros(len(first), dtype=np.int64)
+    ordered: list[Row] = []
     for k in np.argsort(first).tolist():
         row = rows[first[k]]
         number[k] = unique.setdefault((row.signature, row.described), len(unique))
