@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from workbench.study.dataset import changes_at, ratio
     from workbench.study.estimates import estimate
     from workbench.study.export import export
+    from workbench.study.inspect import inspect
     from workbench.study.operator_times import price_operators
     from workbench.study.operators_csv import list_operators, read_operators
     from workbench.study.perfetto import write_perfetto
@@ -76,6 +77,7 @@ _HOMES = {
     "operator_table": "study.tables",
     "lag_table": "study.tables",
     "stragglers": "study.ranks",
+    "inspect": "study.inspect",
     "links": "study.ranks",
     "write_perfetto": "study.perfetto",
     "write_chakra": "study.chakra",
@@ -102,7 +104,8 @@ _HOMES = {
 __all__ = [
     "Capture", "Drop", "Fuse", "InvalidSpec", "Move", "Note", "Overlap", "Refused", "Retype", "ScaleBatch", "Scenario", "Split",
     "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare", "compare_traces", "estimate", "export",
-    "facts", "lag_table", "links", "linspace", "list_operators", "load_host", "load_npu", "logspace", "open_trace", "operator_table",
+    "facts", "inspect", "lag_table", "links", "linspace", "list_operators", "load_host", "load_npu", "logspace", "open_trace",
+    "operator_table",
     "predict", "price_operators", "ratio", "read_operators", "read_vendor", "rewrites", "roofline", "stack_bars", "stacks", "stragglers",
     "sweep", "sweep_curve", "tied", "timeline", "write_chakra", "write_perfetto",
 ]  # fmt: skip
