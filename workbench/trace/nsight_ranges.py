@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +21,7 @@ PUSHED, STARTED = (59, 70), (60, 71)
 MOST_NS = 2**61
 OPERATOR = re.compile(r"^(?P<name>.+?)(?:, (?P<rest>(?:seq|op_id|sizes|input_op_ids) = .*))?$", re.DOTALL)
 _NUMBER = re.compile(r"(seq|op_id) = (\d{1,18})")
+_KEYS = {"seq": "Sequence number", "op_id": "op_id"}
 _SIZES = re.compile(r"sizes = (\[[][0-9, ]*\])")
 STEP = re.compile(r"(?i)^(?:profilerstep|(?:train(?:ing)?|global|optimi[sz]er)?[ _-]?(?:step|iter(?:ation)?))[ _:#=-]*(\d{1,15})?$")
 """Ranges that count steps: "step 12", "iteration_3", "Iter: 7", "train_step"."""
@@ -36,8 +38,8 @@ def add_ranges(built: Builder, database: Database, names: dict[int, str]) -> int
     own = dict(database.texts(RANGES, "rowid", "text"))
     named = any(STEP.match(text) and text.lower().startswith("profilerstep") for text in (*own.values(), *names.values()))
     steps, count = 0, 0
-    for at in np.argsort(rows["start"], kind="stable").tolist():
-        row, start, end, kind, thread, text_id, domain = (int(rows[key][at]) for key in columns)
+    order = np.argsort(rows["start"], kind="stable")
+    for row, start, end, kind, thread, text_id, domain in zip(*(rows[key][order].tolist() for key in columns), strict=True):
         if kind not in (*PUSHED, *STARTED) or MISSING in (start, end) or not 0 <= start <= end < MOST_NS:
             continue
         text = own.get(row) or names.get(text_id, "")
@@ -58,11 +60,15 @@ def add_ranges(built: Builder, database: Database, names: dict[int, str]) -> int
 
 def _described(rest: str) -> dict[str, object]:
     """Return sequence number and shapes of an operator of ``emit_nvtx``."""
-    found: dict[str, object] = {{"seq": "Sequence number", "op_id": "op_id"}[key]: int(value) for key, value in _NUMBER.findall(rest)}
+    found: dict[str, object] = {_KEYS[key]: int(value) for key, value in _NUMBER.findall(rest)}
     sizes = _SIZES.search(rest)
-    if sizes:
-        try:
-            found["Input Dims"] = json.dumps(json.loads(sizes[1]))
-        except (ValueError, RecursionError):
-            return found
-    return found
+    return found | ({"Input Dims": shapes} if sizes and (shapes := _shapes(sizes[1])) else {})
+
+
+@lru_cache(1 << 14)
+def _shapes(text: str) -> str:
+    """Return lists of numbers as JSON; "" where they are none."""
+    try:
+        return json.dumps(json.loads(text))
+    except (ValueError, RecursionError):
+        return ""
