@@ -190,3 +190,12 @@ def test_no_table_gives_a_traceback_or_an_impossible_time(tmp_path, header, rows
         times = np.array([*found.exact.values(), *found.signed.values()])
         assert ((times > 0) & (times <= 1e6)).all()
         assert found.notes or len(found)
+
+
+def test_answers_that_contradict_each_other_count_as_none(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("# launch: yes\n# launch: no\n# caches: cold\n# caches: Cold\nkind,dtype,m,n,k,latency_us\ngemm,bf16,8,8,8,90\n")
+    found = read_vendor(path)
+    assert "launch" in found.contract.open
+    assert found.contract.answers["caches"] == "Cold"
+    assert "yes and no" in next(note.text for note in found.notes if note.code == "vendor-contract-unclear")

@@ -16,7 +16,7 @@ from workbench.operators.cells import missing
 from workbench.operators.kinds import ran_of
 from workbench.operators.sheet import read_sheet
 from workbench.operators.table import Dtype, Kind
-from workbench.operators.words import bare, element_type, word
+from workbench.operators.words import bare, element_type, unknown, word
 
 REAL = yaml.safe_load((Path(__file__).parent / "real_names.yaml").read_text(encoding="utf-8"))
 LISTED = [(name, Kind[kind]) for kind, names in REAL.items() for name in names.split()]
@@ -111,3 +111,13 @@ def test_every_operator_of_a_recorded_kernel_table_has_a_kind(shared):
     at = [name.lower() for name in sheet.header].index("type")
     types = {row[at] for row in sheet.rows if not missing(row[at])}
     assert {name for name in types if word(name) is None} == set()
+
+
+def test_a_letter_too_many_is_no_kernel():
+    """``gemmm`` once was taken for the name of a device kernel; names of kernels and frameworks stay what they are."""
+    assert word("gemmm") is None
+    assert "did you mean 'gemm'?" in unknown("gemmm")
+    assert "did you mean 'softmax'?" in unknown("sofmax")
+    assert "did you mean" not in unknown("frobnicate")
+    assert word("sgemm") is not None
+    assert word("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn") is not None

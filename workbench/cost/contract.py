@@ -93,13 +93,21 @@ def read_contract(path: str, comments: Sequence[str], asked: Mapping[str, str] |
     InvalidSpec
         An unknown key, or an answer that cannot be one.
     """
-    answers, unclear = {}, []
+    answers: dict[str, str] = {}
+    given: dict[str, dict[str, str]] = {}
+    unclear: list[str] = []
     for key, value in _lines(comments):
         try:
             _understood(Contract(), key, value, path)
-            answers[key] = value
         except InvalidSpec:
             unclear.append(f"{key}: {value[:60]}")
+            continue
+        answers[key] = value
+        given.setdefault(key, {})[value.lower()] = value
+    for key, values in given.items():
+        if len(values) > 1:  # neither answer counts
+            del answers[key]
+            unclear.append(f"{key}: {' and '.join(value[:60] for value in values.values())}, which contradict each other")
     answers |= _sidecar(path)
     for key, value in (asked or {}).items():
         answers[_key(key, "--vendor-contract")] = value.strip()

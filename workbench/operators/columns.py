@@ -22,7 +22,7 @@ from workbench.operators.moved import moved
 from workbench.operators.shaped import extents
 from workbench.operators.sheet import Sheet
 from workbench.operators.table import DIMS, ITEMSIZE, Dtype, Kind
-from workbench.operators.words import Word, element_type, word
+from workbench.operators.words import Word, element_type, unknown, word
 
 LARGE = ("elements", "bytes", "rows")
 LONGEST_S = 1e6  # [s]; longer is no operator, and sums of it may overflow
@@ -165,7 +165,7 @@ def listed(sheet: Sheet, columns: Columns, row: int, default: Dtype = Dtype.UNKN
     title = cell(columns.title) or cell(columns.label) or (found.kind.name.lower() if found else f"row {sheet.line[row]}")
     if found is None:
         named = cell(columns.label)
-        return LeftOut(row, title, f"no rule knows the operator {named!r}" if named else "nothing says which operator it is")
+        return LeftOut(row, title, unknown(named) if named else "nothing says which operator it is")
     dtype, lost = dtype_of(sheet, columns, row, default)
     seconds = time_of(sheet, columns, row)
     dims = dims_of(sheet, columns, row, found)

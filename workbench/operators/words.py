@@ -5,6 +5,7 @@ A name no rule knows is taken for that of a device kernel (``ampere_bf16_s16816g
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,8 +90,26 @@ def _word(name: str) -> Word | None:
         for pattern, found in _rules():
             if pattern.fullmatch(plain):
                 return found
+    if _misspelt(stripped):
+        return None
     kernel = ran_of(name).kind
     return OF_KIND.get(kernel, Word(kernel)) if kernel != Kind.UNKNOWN else None
+
+
+def _misspelt(plain: str) -> bool:
+    """Whether a name is that of a kind but for letters too many (``gemmm``), which the rules of kernels would take for one."""
+    return any(_single(plain) == _single(kind.lower()) for kind in Kind.__members__)
+
+
+def _single(name: str) -> str:
+    return re.sub(r"(.)\1+", r"\1", name)
+
+
+def unknown(name: str) -> str:
+    """Say that no rule knows a name, with the kind whose name is nearest."""
+    plain = name.strip().lower().replace("-", "_").replace(" ", "_")
+    near = difflib.get_close_matches(plain, [kind.lower() for kind in Kind.__members__ if kind != "UNKNOWN"], 1, 0.75)
+    return f"no rule knows the operator {name!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
 
 
 @cache

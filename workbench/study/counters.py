@@ -55,8 +55,10 @@ def compare_counters(counters: Counters, spec: NpuSpec, operators: Operators | N
     Raises
     ------
     Refused
-        Operators that cannot be matched with the kernels.
+        No kernel at all, or operators that cannot be matched with the kernels.
     """
+    if not len(counters.seconds):
+        raise Refused(counters.sheet.path, "a header, but no kernel", "export the counters again, with the rows")
     place, found, notes = _placed(counters, operators)
     cost = estimate(found.table, [spec], choices=choices) if found is not None else None
     names = _names(counters)

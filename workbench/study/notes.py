@@ -6,6 +6,7 @@ import numpy as np
 
 from workbench.cost.cost import Evidence
 from workbench.cost.interpolate import unmatched_notes
+from workbench.cost.pack import resolve
 from workbench.cost.vendor_apply import doubt_notes
 from workbench.errors import Note
 from workbench.graph.graph import DEVICE_KINDS
@@ -25,6 +26,9 @@ def prediction_notes(prediction: Prediction) -> tuple[Note, ...]:
     """Return all notes of a prediction, each once."""
     workload = prediction.scenario.workload
     notes = [*workload.trace.notes, *prediction.graph.notes, *_vendor(prediction), *_steps(prediction)]
+    if prediction.scenario.npu is None and prediction.scenario.anchored:
+        text = "nothing is anchored: without a card the recording is replayed as measured"
+        notes.append(Note("anchored-unused", workload.path, 1, text, "name a card with --npu"))
     if prediction.scenario.npu is not None:
         notes += [
             *_source(prediction),
@@ -144,7 +148,7 @@ def _roof(prediction: Prediction) -> list[Note]:
     if source is None:
         return []
     codes, back = np.unique(prediction.table.dtype, return_inverse=True)
-    peak = np.array([source.peak_flops(Dtype(code).name.lower()) if code else 0.0 for code in codes])[back]
+    peak = np.array([source.peak_flops(resolve(source, Dtype(code).name.lower())) if code else 0.0 for code in codes])[back]
     needed = np.divide(prediction.table.flops, peak, out=np.zeros_like(peak), where=peak > 0)
     fast = (prediction.table.measured_s > 0) & (needed > 1.02 * prediction.table.measured_s)
     if not fast.any():
