@@ -10,7 +10,7 @@ from workbench.study.documents_health import FindingDocument
 from workbench.study.findings import finding, names_of
 from workbench.study.health_order import NOISE_S
 from workbench.study.seen import Seen
-from workbench.trace.storages import Role, has_tensors, lives
+from workbench.trace.storages import Role
 
 
 def reads_while_written(seen: Seen) -> list[FindingDocument]:
@@ -19,9 +19,9 @@ def reads_while_written(seen: Seen) -> list[FindingDocument]:
     Operators without device work of their own (views, wrappers) neither read nor write. Without execution traces nothing is told: see
     `workbench.study.health_order` for what is suspected then.
     """
-    if not len(seen.device) or not has_tensors(seen.trace):
+    found = seen.lives
+    if not len(seen.device) or not found:
         return []
-    found = lives(seen.trace)
     told = np.zeros(len(seen.trace.events), dtype=bool)
     told[[one.event for life in found for one in life.mentions]] = True
     first, last, lane = _device_spans(seen, told)

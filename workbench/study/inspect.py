@@ -50,7 +50,7 @@ def inspect(trace: Trace, typed: Sequence[str] = (), card: NpuSpec | None = None
     counted = {names.get(path, path): Facts.model_validate(values) for path, values in facts(trace).items()}
     ranks, notes = ranks_document(trace) if len(trace.ranks) > 1 else (None, missing_peers(trace, comm(trace)))
     seen = Seen(Workload(trace), card or card_of(trace))
-    held, faults, unread = memory_of(trace, memory)
+    held, faults, unread = memory_of(trace, memory, seen.lives)
     notes = [*notes, *unread]
     try:
         graph = seen.graph

@@ -11,7 +11,7 @@ from workbench.study.findings import finding, names_of
 from workbench.study.seen import Seen
 from workbench.trace.allocations import NONE, allocations, held
 from workbench.trace.footprint import Fault, Footprint, footprints
-from workbench.trace.storages import has_tensors
+from workbench.trace.storages import Life, has_tensors
 from workbench.trace.trace import Category, Rank, Trace
 
 LEVELS: tuple[Certainty, ...] = ("certain", "likely", "possible")
@@ -37,7 +37,7 @@ _TEXTS = {
 }
 
 
-def memory_of(trace: Trace, always: bool = False) -> tuple[list[MemoryDocument], list[Fault], list[Note]]:
+def memory_of(trace: Trace, always: bool = False, found: list[Life] | None = None) -> tuple[list[MemoryDocument], list[Fault], list[Note]]:
     """Return the memory of every device, from allocators' records and from execution traces, the faults among tensors, and notes.
 
     Parameters
@@ -46,6 +46,8 @@ def memory_of(trace: Trace, always: bool = False) -> tuple[list[MemoryDocument],
         Profiled with ``profile_memory=True``, or opened together with the execution traces of its ranks; else nothing is known.
     always : bool
         Read the allocators' records of long profiles too, which takes about as long as opening them.
+    found : list of Life, optional
+        Lives of the storages, where they are known already.
     """
     documents: list[MemoryDocument] = []
     faults: list[Fault] = []
@@ -60,9 +62,9 @@ def memory_of(trace: Trace, always: bool = False) -> tuple[list[MemoryDocument],
             documents += told
             faults += clashes
     if has_tensors(trace):
-        found, more = footprints(trace)
+        places, more = footprints(trace, found)
         origin = int(trace.events.start_ns.min(initial=0)) if len(trace.events) else 0
-        documents += [_document(trace, one, origin) for one in found]
+        documents += [_document(trace, one, origin) for one in places]
         faults += more
     return documents, faults, notes
 

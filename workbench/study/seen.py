@@ -15,6 +15,7 @@ from workbench.hardware.npu import NpuSpec, detect
 from workbench.operators.table import OpTable
 from workbench.study.workload import Workload
 from workbench.trace import kernels
+from workbench.trace.storages import Life, has_tensors, lives
 from workbench.trace.trace import HOST_CALLS, Trace
 
 NS = 1e9
@@ -72,6 +73,11 @@ class Seen:
         messages = self.device[graph.kind[self.device] == NodeKind.COMMUNICATION]
         start[messages] = np.minimum(self.begins(graph.event[messages]), start[messages])
         return start, end
+
+    @cached_property
+    def lives(self) -> list[Life]:
+        """Lives of the storages that execution traces name; none without them."""
+        return lives(self.trace) if has_tensors(self.trace) else []
 
     @property
     def stages(self) -> Stages:

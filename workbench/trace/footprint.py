@@ -60,15 +60,17 @@ class Footprint:
         return int(self.at_ns[int(np.argmax(self.nbytes))]) if len(self.nbytes) else 0
 
 
-def footprints(trace: Trace) -> tuple[list[Footprint], list[Fault]]:
+def footprints(trace: Trace, found: list[Life] | None = None) -> tuple[list[Footprint], list[Fault]]:
     """Return the memory of every device that operators name, and the faults among all tensors.
 
     Parameters
     ----------
     trace : Trace
         With the tensors of execution traces (`workbench.trace.storages.has_tensors`).
+    found : list of Life, optional
+        Lives of its storages, where they are known already.
     """
-    found = lives(trace)
+    found = lives(trace) if found is None else found
     places = sorted({(life.storage[0], life.storage[2]) for life in found})
     out = []
     for rank, device in places:
