@@ -190,3 +190,27 @@ def test_levels_of_the_deepest_card_have_names(tmp_path):
     found = estimate(rows, ["npu-x", str(deep)])["bytes"]
     assert found.level.values.tolist()[8:] == ["cluster_2", "cluster_3"]
     assert (found.sel(level=["cluster", "cluster_2", "cluster_3"]).values.ravel() > 0).tolist() == [False] * 3 + [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("fixed", "options"),
+    [
+        ({"tile": "128x128x32", "unroll": 2, "double_buffer": False}, ["--tile", "128x128x32", "--unroll", "2", "--double-buffer", "off"]),
+        ({"sparse": True}, ["--sparse"]),
+        ({"copies": 2.0}, ["--copies", "2"]),
+    ],
+)
+def test_python_and_the_command_line_fix_the_same(tmp_path, fixed, options):
+    import json
+    import subprocess
+    import sys
+
+    path = tmp_path / "ops.csv"
+    path.write_text("op,dtype,M,N,K\ngemm,bf16,4096,2048,1024\n")
+    run = [sys.executable, "-m", "workbench.cli", "estimate", "--npu", "a100-sxm4-80gb", str(path), "--json", *options]
+    said = json.loads(subprocess.run(run, capture_output=True, text=True, check=True).stdout)["operators"][0]["seconds"]
+    found, plain = (float(estimate(str(path), "a100-sxm4-80gb", **how).seconds[0]) for how in (fixed, {}))
+    assert found == pytest.approx(said, rel=1e-12)
+    assert found != pytest.approx(plain)
+    with pytest.raises(Refused, match="tile"):
+        estimate(str(path), "a100-sxm4-80gb", unroll=2)

@@ -45,8 +45,11 @@ def estimate(
     source: NpuSpec | None = None,
     anchored: bool = False,
     tile: Tile | str | None = None,
+    unroll: int | None = None,
+    double_buffer: bool | None = None,
+    sparse: bool = False,
     algorithm: str = CHEAPEST,
-    copies: Copies = COLD,
+    copies: Copies | float = COLD,
     budget: str | float = BUDGET,
 ) -> xr.Dataset:
     """Price operators on a card, on several cards or in every cell of a space of cards.
@@ -70,10 +73,15 @@ def estimate(
         Price modelled operators as measured x model(card) / model(source).
     tile : Tile or str, optional
         Tiling of matrix products, e.g. ``"128x256x64"``; a card it does not fit makes the cell invalid.
+    unroll, double_buffer : int, bool, optional
+        Of a tile given as text: steps of K fetched together (default 1), and whether the next arrive while these are worked on
+        (default True).
+    sparse : bool
+        Weights of the matrix products have two zeros in every four along K, which are left out.
     algorithm : {"cheapest", "direct", "implicit", "winograd", "winograd2", "winograd4", "fft"}
         Of convolutions, see `workbench.cost.convolution`.
-    copies : Copies
-        What is warm, see `workbench.cost.choices`.
+    copies : Copies or float
+        What is warm, see `workbench.cost.choices`; one number holds for operands and results.
     budget : str or float
         Most bytes [B] of the result; larger ones are refused before anything is made.
 
@@ -98,13 +106,23 @@ def estimate(
     space = card_space(npu, axes, constraints)
     limit = units.parse(budget, "B", "budget") if isinstance(budget, str) else budget
     check_size(dict(zip(space.dims, space.shape, strict=True)) or {"npu": 1}, len(table) * NUMBERS, limit, "numbers")
-    chosen = Choices(parse_tile(tile) if isinstance(tile, str) else tile, algorithm, copies)
+    warm = (float(copies), float(copies)) if isinstance(copies, int | float) else copies
+    chosen = Choices(_tile(tile, unroll, double_buffer), algorithm, warm, sparse=sparse)
     found = _Found.empty(len(table), space.size)
     priced = partial(pricing.estimate, table, source=source, vendor=vendor, anchored=anchored, choices=chosen)
     for cells, specs in _blocks(space, found, table, chosen):
         _price(priced, found, cells, specs, single=not space.dims)
     notes = [str(note) for note in (*(operators.notes if isinstance(operators, Operators) else ()), *(vendor.notes if vendor else ()))]
     return _dataset(table, space, found, notes)
+
+
+def _tile(tile: Tile | str | None, unroll: int | None, double_buffer: bool | None) -> Tile | None:
+    if isinstance(tile, str):
+        return parse_tile(tile, 1 if unroll is None else unroll, double_buffer is not False)
+    if unroll is not None or double_buffer is not None:
+        what = "they say how a tile given as text is worked on"
+        raise Refused("unroll, double_buffer", what, 'give it with tile, e.g. tile="128x256x64"')
+    return tile
 
 
 @dataclass(eq=False)
