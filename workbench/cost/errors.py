@@ -24,9 +24,9 @@ from workbench.operators.table import DIMS, Kind, OpTable
 
 Interval = tuple[float, float]
 FEW_QUERIES = 16  # up to so many queries attention is called decoding
-COVER = 0.8
+COVER = 0.8  # share of the measured times that an interval holds: what the accuracy goal asks for (75-85 % of scored rows)
 NEAREST = 0.01  # least distance of either end from the predicted time
-FEWEST = 10  # left-out rows from which a kind's own quantiles are stated
+FEWEST = 10  # left-out rows from which a kind's own quantiles are stated: below, its 10 % quantile is no better than its extremes
 BORROWS: Mapping[str, str] = MappingProxyType(
     {
         "batched_gemm": "gemm", "grouped_gemm": "gemm", "conv_backward": "conv_backward_data", "conv_backward_weight": "conv_backward_data",

@@ -18,7 +18,8 @@ CLOCKS = ("kernel", "events", "loop", "wall")
 """``kernel``: the card's own time of the kernel, or replay without a host. ``events``: two events around one call, host and card
 synchronised before. ``loop``: many calls issued one after the other. ``wall``: the host's clock around call and synchronisation."""
 AFTER_LAUNCH = 0.5
-"""Part of a plain call's host time that follows its launch (return, recording of the second event): 0.48-0.55 on four hosts."""
+"""Part of a plain call's host time that follows its launch (return, recording of the second event): 0.48-0.55 fitted on the
+hosts of NeuSight's four cards; a plain half, because no profile of those hosts tells the two parts apart."""
 HOST_WORK: tuple[tuple[str, float], ...] = (
     (r"(native_)?(ln|layer_?norm)", 1.8),  # module call, three results allocated
     (r"(linear|gemm|addmm|fc|dense)", 2.05),  # module call, transposed weight, bias

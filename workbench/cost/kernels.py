@@ -40,9 +40,9 @@ FIRST_MIDDLE, MORE_MIDDLES = 6, 8
 
 SPLIT_LATENCY = 20.0  # shared-level latencies that a split of K adds (write, meet, read, add); chosen on A100, H200, L40S bf16 products
 WALK_BYTES = 32.0  # of a row that one translated address serves: a sector of a cache
-WALKS = 16.0  # page walks of a core under way at once; chosen on fp32 products of P100
+WALKS = 16.0  # page walks of a core under way at once; chosen on fp32 products of P100 alone, the one measured card that states a reach
 STEP_K = 64.0  # products of K a software-pipelined step covers, unless a fixed tile says otherwise
-MOST_SPLIT = 64.0
+MOST_SPLIT = 64.0  # bounds the search by judgement: more parts add sums than hide latency; K bounds it first below 64 STEP_K
 WAVES = 4.0  # waves of cores up to which K is split
 UNBOUND = 1e30  # a rate nobody stated
 WHOLE = 2048.0  # quanta along an axis up to which every size is tried
@@ -418,7 +418,8 @@ def page_walks(card, shape, total, width):
 
     A row of A or B takes its part of what is stored (K elements; of a convolution's image less, for windows share it); a core whose
     accumulator is full of sums works on twice its root of them, whatever the tile. What lies beyond the reach is walked for each
-    sector anew, `WALKS` at a time. Source of reaches: Jia et al., arXiv 1804.06826.
+    sector anew, `WALKS` at a time. Source of reaches: Jia et al., arXiv 1804.06826. The term rests on one card (P100): of the measured
+    ones only it has rows long enough for its reach, so that nobody has seen `WALKS` hold elsewhere.
     """
     rows = math.sqrt(card[ACCUMULATOR] / width)
     spanned = rows * (total[0] / (shape[0] * shape[1]) + total[1] / (shape[0] * shape[2]))

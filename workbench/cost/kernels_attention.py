@@ -30,7 +30,7 @@ from numba import njit
 """Parts of a time [s], bytes, and what was chosen."""
 
 LARGEST = 128.0  # rows and columns of a tile; larger ones are not built
-FEWEST = 16.0
+FEWEST = 16.0  # the least: one quantum of the matrix instructions (m16n8k16 of PTX, 16x16 cubes)
 HELD = 0.75  # part of the registers that holds sums and scores, where they share one file with operands and addresses
 STAGES = 3.0  # blocks of keys and values in flight
 OVERLAP = 2.0  # norm that joins products and softmax of tiles in flight; chosen, as all constants here, on one half of public rows
