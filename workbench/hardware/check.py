@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidSpec, Note
+from workbench.hardware.plausible import doubted
 from workbench.hardware.schema import ERROR_GROUPS, FALLBACK_DTYPES, Entry
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def cross_check(spec: NpuSpec, where: Callable[[str], str]) -> tuple[Note, ...]:
             "the outermost memory must belong to the chip",
             "write scope: chip, or add the outer memory last",
         )
-    return _check_order(spec, names, where)
+    return (*_check_order(spec, names, where), *doubted(spec, where))
 
 
 def _check_realities(spec: NpuSpec, where: Callable[[str], str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from workbench.cost.pack import pack
 from workbench.cost.vendor import read_vendor
 from workbench.data import is_file, read_head
 from workbench.errors import Note, WorkbenchError
@@ -71,6 +72,7 @@ def kind_of(path: str) -> str:
 
 def _npu(path: str) -> Finding:
     spec = load_npu(path)
+    pack([spec], [*dict.fromkeys((*spec.matrix.rate, *spec.vector.rate))])  # refuses a card that holds no tile of a dtype
     levels = ", ".join(spec.memory)
     parts = f", partitions {', '.join(spec.partitions)}" if spec.partitions else ""
     summary = f"NPU description {spec.name!r}: {spec.cores} cores, memory {levels}{parts}; confidence {spec.confidence}; ok"
