@@ -74,9 +74,7 @@ def estimate(
     note_code, reasons = _substitutions(table, cards, column)
     _note_transforms(table, cards, column, priced.seconds, note_code, reasons)
     realities.describe(table, cards, note_code, reasons)
-    if idle.any():
-        note_code[idle] = len(reasons)
-        reasons.append(WHY)
+    _say(idle, WHY, note_code, reasons)
     own = pack([source], cards.dtypes) if source is not None else None
     if own is not None:
         recorded = table.measured_s[:, None] * priced.seconds / np.where(idle[:, None], 1.0, price(table, own, column).seconds)
@@ -90,8 +88,7 @@ def estimate(
     if rest.any():
         nominal, short, long, why = scaled_measurement(table.measured_s[rest], cards, own, column[rest])
         seconds[rest], low[rest], high[rest] = nominal, short, long
-        note_code[rest] = len(reasons)
-        reasons.append(why)
+        _say(rest, why, note_code, reasons)
     if vendor is not None:
         state(table, vendor, cards, column, priced.seconds, (seconds, low, high), evidence, note_code, reasons, choices)
     bound = _bound(priced.resource, evidence, collective)
@@ -102,6 +99,13 @@ def estimate(
     for array in (*out, taken, of.idle):
         array.setflags(write=False)
     return OpCost(*out, reasons=tuple(reasons), energy_j=taken, idle_w=of.idle, energy_why=of.why)
+
+
+def _say(rows: np.ndarray, why: str, note_code: np.ndarray, reasons: list[str]) -> None:
+    """Give some rows [U] a reason, where there are any."""
+    if rows.any():
+        note_code[rows] = len(reasons)
+        reasons.append(why)
 
 
 def _dynamic(table: OpTable, cards: Cards, column: np.ndarray, level: np.ndarray, of: power.Joules) -> np.ndarray:
