@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from workbench.errors import InvalidSpec, UnreadableInput
+from workbench.hardware.cluster import ClusterSpec
 from workbench.hardware.cluster_text import clusters, libraries, load_cluster, load_library, read_cluster
 from workbench.hardware.npu import load_npu
+from workbench.network.curve import curve
+from workbench.network.groups import strided
+from workbench.operators.table import Kind
 
 NODE = "{name: node, size: 8, topology: switch, bandwidth_per_direction: 400 Gb/s, latency: 1 us}"
 
@@ -43,7 +50,7 @@ def test_si_units_and_world_size() -> None:
         ([NODE.replace("switch", "fat_tree, leaf: 3")], "", "leaf 3 does not divide 8"),
         ([NODE], "npus: 10\n", "npus says 10, the tiers hold 8 = 8 cards"),
         ([NODE], "library: ncll\n", "did you mean 'nccl'"),
-        ([NODE], "nodes: 3\n", "'nodes' is not a key of a cluster description"),
+        ([NODE], "hosts: 3\n", "'hosts' is not a key of a cluster description"),
         (["node"], "", "a tier is not a mapping"),
         ([], "", "no list of tiers"),
     ],
@@ -107,3 +114,45 @@ def test_names_and_paths_that_are_none() -> None:
         load_cluster("dgx-h10")
     with pytest.raises(UnreadableInput):
         load_cluster("nowhere.yaml")
+
+
+def test_case_28_switches_are_no_cards(shared: Path) -> None:
+    document = yaml.safe_load((shared / "cases" / "field" / "28_switches.yaml").read_text())
+    plan = document.pop("plan")
+    cluster = read_cluster(yaml.safe_dump(document), "28_switches.yaml")
+    assert cluster.cards == 16
+    assert [(tier.size, tier.topology, tier.bandwidth_per_direction) for tier in cluster.tiers] == [(8, "switch", 2e11), (2, "rail", 5e10)]
+    # data-parallel groups of 8, and the whole world: 2 (n - 1)/n of the message round a ring, whose slowest link is a rail of 50 GB/s
+    for group, factor in ((strided(cluster, plan["dp"], plan["tp"]), 2 * 7 / 8), (strided(cluster, 16), 2 * 15 / 16)):
+        assert curve(cluster, Kind.ALL_REDUCE, group, "ring").per_byte_s[0] * 5e10 == pytest.approx(factor)
+
+
+def drawn(nodes: str, *links: str) -> ClusterSpec:
+    listed = "".join(f"- {{id: {i}, kind: {'npu' if kind == 'n' else 'switch'}}}\n" for i, kind in enumerate(nodes))
+    text = f"sources: [made here]\nlatency: 1 us\nnodes:\n{listed}links:\n" + "".join(f"- [{link}]\n" for link in links)
+    return read_cluster(text, "drawn.yaml")
+
+
+def test_cards_joined_to_cards() -> None:
+    ring = drawn("nnnn", "0, 1, 1 GB/s", "1, 2, 1 GB/s", "2, 3, 1 GB/s", "3, 0, 1 GB/s")
+    assert [(tier.topology, tier.size, tier.latency) for tier in ring.tiers] == [("ring", 4, 1e-6)]
+    full = drawn("nnnn", *(f"{i}, {j}, 1 GB/s" for i in range(4) for j in range(i)))
+    assert [(tier.topology, tier.size, tier.ports) for tier in full.tiers] == [("full", 4, 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "links", "said"),
+    [
+        ("ss", ["0, 1, 1 GB/s"], "no node is an npu"),
+        ("nn", ["0, 7, 1 GB/s"], "'7', which is no node"),
+        ("nsns", ["0, 1, 1 GB/s", "2, 3, 1 GB/s", "1, 3, 1 GB/s"], "switches '1' and '3' are joined"),
+        ("nnn", ["0, 1, 1 GB/s"], "unequal instances"),
+        ("nnnn", ["0, 1, 1 GB/s", "2, 3, 1 GB/s"], "links join 2 of 4 cards"),
+        ("nn", ["0, 1, 1"], "no unit"),
+        ("nn", ["0, 1"], "not a link"),
+    ],
+)
+def test_drawings_that_do_not_hold(nodes: str, links: list[str], said: str) -> None:
+    with pytest.raises(InvalidSpec, match=said) as refusal:
+        drawn(nodes, *links)
+    assert "drawn.yaml" in refusal.value.where

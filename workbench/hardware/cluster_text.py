@@ -17,6 +17,7 @@ from workbench.errors import InvalidSpec, Note, UnreadableInput
 from workbench.hardware import cluster_schema as schema
 from workbench.hardware.check import unknown_key
 from workbench.hardware.cluster import ClusterSpec, Library, ProtocolSpec, Tier, check_tiers
+from workbench.hardware.cluster_graph import KINDS, Wire, tiers_of
 from workbench.hardware.schema import Entry
 from workbench.hardware.yaml_reader import Reader, mapping_of
 
@@ -93,7 +94,8 @@ def read_cluster(text: str, file: str) -> ClusterSpec:
     Parameters
     ----------
     text : str
-        YAML: ``name``, ``tiers`` (a list, innermost first) and what `cluster_schema.TOP` names.
+        YAML: ``name``, ``tiers`` (a list, innermost first) and what `cluster_schema.TOP` names; or, in the place of ``tiers``, ``nodes``
+        and ``links`` of a graph of cards and switches, and their ``latency``.
     file : str
         Its name, for messages.
 
@@ -131,12 +133,19 @@ class _ClusterReader(Reader):
 
     def cluster(self, root: yaml.MappingNode) -> ClusterSpec:
         items = self.items(root, "")
-        tiers_node = items.pop("tiers", None)
+        tiers_node, nodes, links = (items.pop(key, None) for key in ("tiers", "nodes", "links"))
+        if nodes is not None and links is not None and tiers_node is None:
+            latency = self.value(schema.TIER["latency"], items.pop("latency"), "latency") if "latency" in items else 0.0
+            items.setdefault("name", yaml.ScalarNode("tag:yaml.org,2002:str", self.file))
+            return self.finished(self.section(items, schema.TOP, ""), self.graph(nodes, links, latency))
         top = self.section(items, schema.TOP, "")
         if not isinstance(tiers_node, yaml.SequenceNode) or not tiers_node.value:
             raise InvalidSpec(self.where("tiers"), "no list of tiers", "add tiers: with one entry a tier, innermost first")
         tiers = tuple(self.tier(node, index) for index, node in enumerate(tiers_node.value))
         check_tiers(tiers, lambda name: self.where(f"tiers.{name}"))
+        return self.finished(top, tiers)
+
+    def finished(self, top: dict[str, Any], tiers: tuple[Tier, ...]) -> ClusterSpec:
         npus, library = top.pop("npus"), top.pop("library")
         spec = ClusterSpec(**top, tiers=tiers, library=load_library(library, self.where("library")))
         if npus is not None and npus != spec.cards:
@@ -150,6 +159,30 @@ class _ClusterReader(Reader):
             return spec
         note = Note("no-sources", self.file, 1, f"{spec.name} says nothing of where its numbers come from", "add sources:")
         return replace(spec, notes=(note,))
+
+    def graph(self, nodes: yaml.Node, links: yaml.Node, latency: float) -> tuple[Tier, ...]:
+        """Return the tiers of a cluster that is drawn: ``nodes`` with id and kind, ``links`` of two ids and a bandwidth."""
+        kinds: dict[str, str] = {}
+        for node in self.listed(nodes, "nodes"):
+            given = {key: str(getattr(value, "value", "")) for key, value in self.items(node, f"nodes.{len(kinds)}").items()}
+            if set(given) != {"id", "kind"} or given["kind"] not in KINDS or given["id"] in kinds:
+                line = node.start_mark.line + 1
+                raise InvalidSpec(f"{self.file}:{line}", "not a node, or one given twice", "write - {id: 0, kind: npu} or kind: switch")
+            kinds[given["id"]] = given["kind"]
+        wires = []
+        for node in self.listed(links, "links"):
+            place = f"{self.file}:{node.start_mark.line + 1}: links"
+            ends = [str(getattr(part, "value", "")) for part in node.value] if isinstance(node, yaml.SequenceNode) else []
+            if len(ends) != 3:
+                raise InvalidSpec(place, "not a link", "write - [0, 16, 200 GB/s]")
+            wires.append(Wire(ends[0], ends[1], units.parse(ends[2], "B/s", place)))
+        return tiers_of(kinds, wires, latency, self.file)
+
+    def listed(self, node: yaml.Node, path: str) -> list[yaml.Node]:
+        """Return the entries of a list."""
+        if not isinstance(node, yaml.SequenceNode) or not node.value:
+            raise InvalidSpec(self.where(path), f"no list of {path}", f"write one entry below {path}: for each")
+        return list(node.value)
 
     def tier(self, node: yaml.Node, index: int) -> Tier:
         if not isinstance(node, yaml.MappingNode):
