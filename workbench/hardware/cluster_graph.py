@@ -130,11 +130,5 @@ def _topology(wires: Sequence[Wire], kinds: Mapping[str, str], members: int, alo
 def _tier(level: int, size: int, rate: float, ports: int, latency: float, topology: str) -> Tier:
     given: dict[str, Any] = {"name": f"tier{level}", "size": size, "topology": topology, "latency": latency}
     given["bandwidth_per_direction"] = rate
-        "name": f"tier{level}",
-        "size": size,
-        "topology": topology,
-        "bandwidth_per_direction": rate,
-        "latency": latency,
-    }
     given["ports"] = 1.0 if topology == "ring" else float(ports)
     return Tier(**{key: given.get(key, entry.default) for key, entry in TIER.items()})
