@@ -78,6 +78,17 @@ def test_a_scattered_ring_crosses_nodes_with_every_message() -> None:
     assert bad > 5 * good
 
 
+@pytest.mark.parametrize(
+    ("kind", "cards", "links"),
+    # S over the links that lead to other members, of 7 at 10 GB/s each: one to a single peer, three among four
+    [(Kind.SEND_RECV, 2, 1.0), (Kind.ALL_REDUCE, 2, 1.0), (Kind.ALL_TO_ALL, 4, 3 / (3 / 4)), (Kind.ALL_REDUCE, 4, 3 / (2 * 3 / 4)),
+     (Kind.BROADCAST, 4, 3.0), (Kind.ALL_REDUCE, 8, 7 / (2 * 7 / 8))],
+)  # fmt: skip
+def test_part_of_a_fully_connected_node_has_part_of_its_links(kind: Kind, cards: int, links: float) -> None:
+    cluster = made("name: node, size: 8, topology: full, bandwidth_per_direction: 70 GB/s, latency: 1 us")
+    assert 1 / float(curve(cluster, kind, strided(cluster, cards)).per_byte_s[-1]) == pytest.approx(links * 10e9)
+
+
 def test_switches_that_add_take_the_vector_once() -> None:
     cluster = made("name: node, size: 8, topology: switch, bandwidth_per_direction: 100 GB/s, latency: 1 us, in_network_reduction: true")
     by_hand = 2e-6 + (1 + 1 / 8) * 1e9 / 100e9

@@ -80,6 +80,7 @@ def test_pairs_on_a_torus_share_links_of_one_dimension() -> None:
 def test_fully_connected_pairs_have_one_link_of_seven() -> None:
     assert topology.pair_load(tier("full", 8), 8, 1) == (7.0, 0.0)
     assert topology.uniform_load(tier("full", 8), 8) == (1.0, 0.0)
+    assert topology.uniform_load(tier("full", 8), 4)[0] == topology.neighbour_load(tier("full", 8), 4)[0] == pytest.approx(7 / 3)
 
 
 def test_uplinks_carry_what_leaves_a_leaf() -> None:

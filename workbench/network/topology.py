@@ -31,9 +31,10 @@ def neighbour_load(tier: Tier, members: int) -> tuple[float, float]:
     -------
     link, uplink : float
         1, for neighbours have links of their own or switches join all (on a mesh or a part of a ring the last message goes back against
-        the others; both ways are free); of every leaf's members one sends to another leaf: oversubscription / leaf.
+        the others; both ways are free). Fully connected: rings in every order load all links between members alike, see `_linked`. Of
+        every leaf's members one sends to another leaf: oversubscription / leaf.
     """
-    return 1.0, _above(tier) / min(tier.leaf or 1, members)
+    return _linked(tier, members), _above(tier) / min(tier.leaf or 1, members)
 
 
 def uniform_load(tier: Tier, members: int) -> tuple[float, float]:
@@ -49,7 +50,7 @@ def uniform_load(tier: Tier, members: int) -> tuple[float, float]:
     -------
     link, uplink : float
         With ``n`` members and extents ``a``: torus max over dimensions of n/(n-1) a/8 (odd a: (a^2-1)/(8 a)); mesh the middle link,
-        n/(n-1) floor(a/2) ceil(a/2)/a; elsewhere 1. Uplink: oversubscription (n - leaf)/(n - 1).
+        n/(n-1) floor(a/2) ceil(a/2)/a; fully connected (size - 1)/(n - 1); elsewhere 1. Uplink: oversubscription (n - leaf)/(n - 1).
     """
     n = members
     if n <= 1:
@@ -59,7 +60,7 @@ def uniform_load(tier: Tier, members: int) -> tuple[float, float]:
         return max(n / (n - 1) * (a * a - a % 2) / (8 * a) for a in used_extents(tier, n)), uplink
     if tier.topology == "mesh":
         return max(n / (n - 1) * (a // 2) * ((a + 1) // 2) / a for a in used_extents(tier, n)), uplink
-    return 1.0, uplink
+    return _linked(tier, n), uplink
 
 
 def pair_load(tier: Tier, members: int, distance: int) -> tuple[float, float]:
@@ -92,6 +93,11 @@ def pair_load(tier: Tier, members: int, distance: int) -> tuple[float, float]:
             break
         step //= a
     return float(max(1, step)), uplink
+
+
+def _linked(tier: Tier, members: int) -> float:
+    """Links a member has over those that lead to other members: of a fully connected tier ``(size - 1)/(members - 1)``, elsewhere 1."""
+    return (tier.size - 1) / (members - 1) if tier.topology == "full" and members > 1 else 1.0
 
 
 def _above(tier: Tier) -> float:

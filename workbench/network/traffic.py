@@ -107,10 +107,11 @@ def _rings(kind: Kind, site: Site) -> Iterator[Traffic]:
     moved = [share * group.crossings[t] for t in tiers]
     loads = [site.load(neighbour_load, t) for t in tiers]
     up = tuple(m * load[1] for m, load in zip(moved, loads, strict=True))
-    yield Traffic("ring", steps, tuple(moved), up, tuple(max(1, c) for c in group.crossings), copied=own)
+    out = tuple(m * load[0] for m, load in zip(moved, loads, strict=True))
+    yield Traffic("ring", steps, out, up, tuple(max(1, c) for c in group.crossings), copied=own)
     apart = [parallel_rings(site.cluster.tiers[t], group.counts[t]) for t in tiers]
     if len(site.used) > 1 or max(apart) > 1:
-        yield Traffic("rings", steps, tuple(m / a for m, a in zip(moved, apart, strict=True)), up, _rails(site), copied=own)
+        yield Traffic("rings", steps, tuple(o / a for o, a in zip(out, apart, strict=True)), up, _rails(site), copied=own)
 
 
 def _grid(site: Site, passes: int) -> Iterator[Traffic]:
@@ -162,8 +163,9 @@ def _tree(kind: Kind, site: Site) -> Traffic:
         chain = t == 0 and site.cluster.medium(0) != "network" and kind != Kind.BARRIER
         steps.append(float(ways * (n - 1 if chain else math.ceil(math.log2(n)))))
         moved = 0.0 if n == 1 or kind == Kind.BARRIER else float(ways)
-        out.append(moved)
-        up.append(moved * site.load(neighbour_load, t)[1])
+        link, uplink = site.load(neighbour_load, t)
+        out.append(moved * link)
+        up.append(moved * uplink)
     return Traffic("tree", tuple(steps), tuple(out), tuple(up), _rails(site))
 
 
@@ -205,5 +207,6 @@ def _message(site: Site) -> Traffic:
     """One message across the outermost tier that lies between the two."""
     last = max(site.used, default=0)
     alone = tuple(1.0 if t == last else 0.0 for t in range(len(site.group.counts)))
-    up = tuple(a * site.load(pair_load, t, 1)[1] for t, a in enumerate(alone))
-    return Traffic("direct", alone, alone, up, site.inside)
+    loads = [site.load(pair_load, t, 1) for t in range(len(alone))]
+    out, up = (tuple(a * load[way] for a, load in zip(alone, loads, strict=True)) for way in (0, 1))
+    return Traffic("direct", alone, out, up, site.inside)
