@@ -78,6 +78,8 @@ def test_assumed_shares_are_said_where_no_fit_stands_behind_them():
     (note,) = sustained.assumed(load_npu("tpu-v4"))
     assert note.code == "assumed-efficiency"
     assert "cmem 0.85" in note.text and "matrix unit 0.9" in note.text
+    (note,) = sustained.assumed(load_npu("tpu-v4").with_({"memory.hbm.efficiency": 0.8}))
+    assert "cmem 0.85" in note.text, "what the outermost level states says nothing of those inside"
     (note,) = sustained.assumed(load_npu("ascend-910b2"))
     assert "l2" not in note.text
     assert sustained.assumed(load_npu("a100-sxm4-80gb")) == ()

@@ -74,7 +74,7 @@ def assumed(spec: NpuSpec) -> tuple[Note, ...]:
     """Say which sustained shares of a card are assumed: nobody stated them, and no fit of its products stands behind the default."""
     if spec.calibration:
         return ()
-    inner = [name for name, memory in spec.memory.items() if memory.scope != "core" and memory.efficiency is None][:-1]
+    inner = [name for name in list(spec.memory)[:-1] if spec.memory[name].scope != "core" and spec.memory[name].efficiency is None]
     shares = [f"{name} {CROSSBAR if behind_crossbar(spec, name) else STREAMED:g}" for name in inner if spec.memory[name].bandwidth]
     text = f"sustained shares taken from other cards of its kind: {', '.join([f'matrix unit {compute_share(spec):g}', *shares])}"
     return (Note("assumed-efficiency", spec.name, 1 + len(shares), text, "state memory.LEVEL.efficiency, or calibrate"),)
