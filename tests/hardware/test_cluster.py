@@ -148,6 +148,8 @@ def test_cards_joined_to_cards() -> None:
         ("nsns", ["0, 1, 1 GB/s", "2, 3, 1 GB/s", "1, 3, 1 GB/s"], "switches '1' and '3' are joined"),
         ("nnn", ["0, 1, 1 GB/s"], "unequal instances"),
         ("nnnn", ["0, 1, 1 GB/s", "2, 3, 1 GB/s"], "links join 2 of 4 cards"),
+        ("nnnnn", ["0, 1, 1 GB/s", "1, 2, 1 GB/s", "2, 3, 1 GB/s", "3, 4, 1 GB/s", "4, 0, 1 GB/s", "0, 2, 1 GB/s"], "as many links"),
+        ("nnnnnn", [f"{i}, {j}, 1 GB/s" for i in range(3) for j in range(3, 6)], "neither a ring nor fully connected"),
         ("nn", ["0, 1, 1"], "no unit"),
         ("nn", ["0, 1"], "not a link"),
     ],

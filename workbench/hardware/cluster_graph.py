@@ -72,7 +72,7 @@ def tiers_of(kinds: Mapping[str, str], wires: Sequence[Wire], latency: float, wh
         if ports is None:
             raise InvalidSpec(where, f"not every card has as many links of {rate:g} B/s", "describe the cluster as tiers")
         alone = len({_root(own, card) for card in cards}) == len(instances)
-        tiers.append(_tier(len(tiers), grown // size, rate, ports, latency, _topology(mine, kinds, grown // size, alone)))
+        tiers.append(_tier(len(tiers), grown // size, rate, ports, latency, _topology(mine, kinds, grown // size, alone, where)))
         size = grown
     if size != len(cards):
         raise InvalidSpec(where, f"links join {size} of {len(cards)} cards at most", "join all cards, or leave the others out")
@@ -115,7 +115,7 @@ def _ports(wires: Iterable[Wire], cards: Sequence[str]) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _topology(wires: Sequence[Wire], kinds: Mapping[str, str], members: int, alone: bool) -> str:
+def _topology(wires: Sequence[Wire], kinds: Mapping[str, str], members: int, alone: bool, where: str) -> str:
     """Name how links join instances: by switches (each of them all members, or one rail), or card to card."""
     if any(kinds[end] == "switch" for wire in wires for end in (wire.one, wire.other)):
         return "switch" if alone else "rail"
@@ -123,8 +123,14 @@ def _topology(wires: Sequence[Wire], kinds: Mapping[str, str], members: int, alo
     for wire in wires:
         neighbours[wire.one].add(wire.other)
         neighbours[wire.other].add(wire.one)
-    degree = max(len(found) for found in neighbours.values())
-    return "ring" if degree <= 2 < members else "full"
+    degrees = {len(found) for found in neighbours.values()}
+    if degrees == {members - 1}:
+        return "full"
+    if degrees == {2}:
+        return "ring"
+    raise InvalidSpec(
+        where, f"{members} members joined card to card are neither a ring nor fully connected", "describe a tier: torus, mesh"
+    )
 
 
 def _tier(level: int, size: int, rate: float, ports: int, latency: float, topology: str) -> Tier:
