@@ -1,20 +1,40 @@
-"""Seconds of a collective on one tier of equal links: ring algorithms and direct exchange.
+"""Seconds of a collective over one tier of equal links: rings, and direct exchange. The one-tier case of `workbench.network.traffic`.
 
-Sources: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (IJHPCA 2005): a ring
-all-reduce takes 2 (n - 1) steps and moves 2 (n - 1) / n of the message over every link, its halves one all-gather and one
-reduce-scatter; NVIDIA nccl-tests, doc/PERFORMANCE.md, for what "size" means.
+NVIDIA nccl-tests, doc/PERFORMANCE.md, for what "size" means.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.errors import Refused
-from workbench.operators.table import Kind
+from workbench.hardware.cluster import ClusterSpec, Library, Tier
+from workbench.network.groups import Group
+from workbench.network.traffic import Site, algorithms
+from workbench.operators.table import COLLECTIVES, Kind
 
-RING_STEPS = {Kind.ALL_REDUCE: 2.0, Kind.ALL_GATHER: 1.0, Kind.REDUCE_SCATTER: 1.0}
-"""Ring passes: each takes n - 1 steps and moves (n - 1) / n of the message over every link."""
+ALGORITHM = {Kind.ALL_TO_ALL: "direct", Kind.SEND_RECV: "direct", Kind.BARRIER: "tree"}
+"""What does a collective where no library is known; a ring does all others."""
+
+
+@lru_cache(maxsize=4096)
+def _moved(kind: Kind, members: int) -> tuple[float, float]:
+    """Return the steps of a collective, and the bytes over a member's link for a byte of the message [1]."""
+    tier = Tier(
+        name="link", size=members, topology="switch", bandwidth_per_direction=1.0, ports=1.0, latency=0.0, shape="", leaf=None,
+        oversubscription=1.0, in_network_reduction=False, medium=None, efficiency=1.0,
+    )  # fmt: skip
+    library = Library("none", algorithms=(), message_launch=0.0, copy=0.0, chunks=1, protocols=(), sources=(), weak=())
+    cluster = ClusterSpec(
+        "link", npu="", tiers=(tier,), library=library, launch_factor=1.0, step_factor=1.0, error=None, confidence="", sources=(), weak=()
+    )
+    group = Group(members, (members,), (members,), (1,), (1,), True)
+    wanted = ALGORITHM.get(kind, "ring")
+    found = next(traffic for traffic in algorithms(kind, Site(cluster, group)) if traffic.algorithm == wanted)
+    return found.steps[0], found.out[0]
 
 
 def transfer_s(kind: ArrayLike, bytes: ArrayLike, group_size: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike) -> np.ndarray:
@@ -53,19 +73,10 @@ def transfer_s(kind: ArrayLike, bytes: ArrayLike, group_size: ArrayLike, bandwid
     )
     if np.any(~(size >= 0)) or np.any(~(members >= 1)) or np.any(~(rate > 0)) or np.any(~(step >= 0)):
         raise Refused("collective", "a negative or unknown size, group, bandwidth or latency", "mend the message or the link")
-    steps, share = np.zeros(kinds.shape), np.zeros(kinds.shape)
-    known = np.zeros(kinds.shape, dtype=bool)
-    around = (members - 1.0) / members
-    rules = {
-        Kind.ALL_TO_ALL: (np.ones_like(around), around),
-        Kind.BROADCAST: (members - 1.0, np.ones_like(around)),
-        Kind.SEND_RECV: (np.ones_like(around), np.ones_like(around)),
-        Kind.BARRIER: (2.0 * np.ceil(np.log2(members)), np.zeros_like(around)),
-    } | {which: (passes * (members - 1.0), passes * around) for which, passes in RING_STEPS.items()}
-    for which, (count, part) in rules.items():
-        rows = kinds == which
-        known |= rows
-        steps, share = np.where(rows, count, steps), np.where(rows, part, share)
-    if not known.all():
-        raise Refused("collective", f"kind {int(kinds[~known].flat[0])} is no collective", "price it with the cost model")
-    return np.where(members > 1.0, steps * step + share * size / rate, 0.0)
+    asked, back = np.unique(np.stack((kinds.ravel(), members.ravel())), axis=1, return_inverse=True)
+    for code in asked[0]:
+        if code not in COLLECTIVES:
+            raise Refused("collective", f"kind {int(code)} is no collective", "price it with the cost model")
+    moved = np.array([_moved(Kind(int(code)), int(n)) if n > 1 else (0.0, 0.0) for code, n in asked.T]).reshape(-1, 2)
+    steps, share = moved[back.ravel()].T.reshape(2, *kinds.shape)
+    return np.asarray(steps * step + share * size / rate)
