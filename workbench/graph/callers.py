@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.graph.kernels_units import enclosing
+from workbench.trace.part import group
 from workbench.trace.trace import HOST_CALLS, Category, Trace
 
 
@@ -88,8 +89,8 @@ def _by_flow(trace: Trace, rest: np.ndarray) -> np.ndarray:
     """Follow the arrow ending at a device event: to the host call whose correlation is its id, else to where it begins."""
     flows, events = trace.flows, trace.events
     out = np.full(len(rest), -1, dtype=np.int32)
-    arrival = {(int(flows.track[i]), int(flows.start_ns[i])): int(i) for i in np.flatnonzero(flows.phase == ord("f"))}
-    flow = np.array([arrival.get((int(events.track[e]), int(events.start_ns[e])), -1) for e in rest], dtype=np.int64)
+    arrivals = np.flatnonzero(flows.phase == ord("f"))
+    flow = _last(arrivals, (flows.track, flows.start_ns), (events.track[rest], events.start_ns[rest]))
     known = np.flatnonzero(flow >= 0)
     if not len(known):
         return out
@@ -98,12 +99,20 @@ def _by_flow(trace: Trace, rest: np.ndarray) -> np.ndarray:
     host = np.flatnonzero(np.isin(events.category, HOST_CALLS) & (events.correlation >= 0))
     out[known] = _latest(keys, event_ranks(trace), events.start_ns, events.dur_ns, host, rest[known])
     known = known[out[known] < 0]
-    departure = {(int(flows.category[i]), int(flows.id[i])): int(i) for i in np.flatnonzero(flows.phase == ord("s"))}
-    origin = np.array([departure.get((int(flows.category[f]), int(flows.id[f])), -1) for f in flow[known]], dtype=np.int64)
+    departures = np.flatnonzero(flows.phase == ord("s"))
+    origin = _last(departures, (flows.category, flows.id), (flows.category[flow[known]], flows.id[flow[known]]))
     known, origin = known[origin >= 0], origin[origin >= 0]
     if len(known):
         out[known] = _covering(trace, flows.start_ns[origin], flows.track[origin])
     return out
+
+
+def _last(rows: np.ndarray, keys: tuple[np.ndarray, np.ndarray], ask: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return the last of ``rows`` whose pair of ``keys`` is the asked one, int64 (-1: none)."""
+    number, first = group(np.concatenate((keys[0][rows], ask[0])), np.concatenate((keys[1][rows], ask[1])))
+    last = np.full(len(first), -1, dtype=np.int64)
+    np.maximum.at(last, number[: len(rows)], rows)
+    return last[number[len(rows) :]]
 
 
 def _covering(trace: Trace, time: np.ndarray, track: np.ndarray) -> np.ndarray:
