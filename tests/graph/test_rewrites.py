@@ -176,6 +176,7 @@ CASES: list[tuple[str, Rewrite, Callable[[Program], Program]]] = [
     ("launch_bound", Split("aten::gelu", 2), launched("aten::gelu", halves)),
     ("data_parallel", Split("aten::gelu", 2), launched("aten::gelu", halves)),
     ("beside", Retype("aten::gelu", "fp32"), launched("aten::gelu", between_casts)),
+    ("beside", Retype("aten::gelu", "fp16"), launched("aten::gelu", between_casts)),  # bf16 is as wide, and another type
     ("beside", Move("aten::gelu", "9", "aten::add"), on_stream_9),
     ("beside", Overlap("aten::gelu", "aten::add"), on_stream_9),
 ]

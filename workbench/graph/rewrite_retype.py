@@ -94,11 +94,10 @@ class Retype:
     def _cast(self, draft: Draft, rows: Rows, view: View, unit: int, chosen: np.ndarray, training: bool, to: Dtype) -> int:
         """Add the conversions around a unit; returns how many."""
         table, row = view.table, int(view.row[unit])
-        old, wide = Dtype(table.dtype[row]), Dtype.BF16 if to in NARROW else to
+        old = Dtype(table.dtype[row])
         old = Dtype.FP32 if old == Dtype.TF32 else old
-        if to == Dtype.TF32 or ITEMSIZE[old] == ITEMSIZE[to]:
-            return 0
-        if not len(view.calls(unit)):
+        wide = to if to not in NARROW else old if ITEMSIZE[old] == 2 else Dtype.BF16  # narrow products write 16 bits of either kind
+        if to == Dtype.TF32 or old == to or not len(view.calls(unit)):
             return 0
         made = 0
         before = unit > 0 and bool(chosen[unit - 1]) and view.resource[unit - 1] == view.resource[unit]
@@ -108,7 +107,7 @@ class Retype:
         if elements:
             add_kernel(draft, view, unit, rows.add(cast_row(elements, old, to)), 0.0, after=False, place=0)
             made += 1
-        if not after and ITEMSIZE[wide] != ITEMSIZE[old]:
+        if not after and wide != old:
             add_kernel(draft, view, unit, rows.add(cast_row(written(view, unit)[0], wide, old)), 0.0, after=True, place=0)
             made += 1
         return made
