@@ -114,7 +114,7 @@ def _card(series: Series, of: Sequence[Scored], predicted: dict[str, tuple[np.nd
         ratios = {other.device: other.table.measured_s[there] / times[there] for times, other, there in others if there.sum() >= FEWEST}
         inside = float("nan")
         if ratios:
-            low, high = wide(np.concatenate(list(ratios.values())), widening(ratios) if len(ratios) > 1 else 1.0)
+            low, high = wide(list(ratios.values()), widening(ratios))
             inside = float(((measured >= seconds[rows] * (1 + low)) & (measured <= seconds[rows] * (1 + high))).mean())
         figures = accuracy(seconds[rows], measured), accuracy(roof[rows], measured)
         out.append(CardLine(series.name, ERROR_GROUPS[code], len(measured), peak, *figures, inside))

@@ -214,12 +214,13 @@ def _ranks(lines: Sequence[Rank]) -> list[str]:
 
 def _generals(lines: Sequence[General]) -> list[str]:
     text = (
-        "Intervals of a card without any fit (`data/errors/operators.yaml`): quantiles of all cards pooled, widened by the power that "
-        "makes the others' quantiles hold 80 % of a left-out card's rows on average."
+        "Intervals of a card without any fit (`data/errors/operators.yaml`): quantiles of all cards pooled, their distance from the "
+        "median scaled so that the interval of the others holds 80 % of a left-out card's rows on average. The coverage shown is nested: "
+        "of each card by a scale that only the others chose (of two cards, by none)."
     )
-    header = ["kind", "cards", "rows", "80 % of measured / predicted", "widened", "left-out cards: share inside"]
+    header = ["kind", "cards", "rows", "80 % of measured / predicted", "widened", "left-out cards: share inside [%]"]
     rows = [
-        [of.kind, str(of.cards), str(of.rows), f"{1 + of.interval[0]:.2f} .. {1 + of.interval[1]:.2f}", f"{of.power:.2f}",
+        [of.kind, str(of.cards), str(of.rows), f"{1 + of.interval[0]:.2f} .. {1 + of.interval[1]:.2f}", f"{of.scale:.2f}",
          ", ".join(f"{100 * share:.0f}" for share in of.inside)]
         for of in lines
     ]  # fmt: skip

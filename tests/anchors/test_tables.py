@@ -9,7 +9,7 @@ import pytest
 
 from tests.anchors import left_out, ship
 from tests.anchors.floor import floor
-from tests.anchors.general import General, write
+from tests.anchors.general import General, nested, wide, widening, write
 from tests.anchors.ranks import spearman
 from tests.anchors.series import Series, harness, knowledge, quantise
 from tests.cost.tables import table
@@ -99,3 +99,23 @@ def test_intervals_written_keep_what_is_judged(tmp_path):
     text = path.read_text(encoding="utf-8")
     assert "gemm: {low: -0.100, high: 0.400, cards: 3, rows: 900, widened: 1.20}" in text
     assert text.partition("judged:")[2] == before
+
+
+def test_an_interval_is_scaled_about_the_median():
+    """Logarithms 0.02, 0.04 .. 1.98 (99 rows): quantiles of 100 ranks are 0.2, 1, 1.8, their distance 0.8 about 1."""
+    ratio = np.exp(0.02 * np.arange(1, 100))
+    assert wide([ratio[:40], ratio[40:]], 1.0) == (-0.01, pytest.approx(np.expm1(1.8)))
+    assert wide([ratio / np.e], 1.0) == (pytest.approx(np.expm1(-0.8)), pytest.approx(np.expm1(0.8)))
+    assert wide([ratio / np.e], 0.5) == (pytest.approx(np.expm1(-0.4)), pytest.approx(np.expm1(0.4)))
+    assert wide([ratio], 2.0) == (pytest.approx(np.expm1(-0.6)), pytest.approx(np.expm1(2.6)))  # not 1.8 x 2: the bias of 1 stays
+
+
+def test_the_scale_of_cards_drawn_alike_is_learnt_without_the_card():
+    """Biases drawn with the deviation of the rows: a left-out card's rows deviate by sqrt(2), so do pooled ones: a scale about 1."""
+    rng = np.random.default_rng(7)
+    cards = {str(i): np.exp(0.3 * rng.standard_normal() + 0.3 * rng.standard_normal(200)) for i in range(30)}
+    assert widening(cards) == pytest.approx(1.0, abs=0.15)
+    assert np.mean(nested(cards)) == pytest.approx(0.8, abs=0.05)
+    common = {name: 3.0 * ratio for name, ratio in cards.items()}
+    assert widening(common) <= widening(cards) + 0.1  # what all cards err by in common widens nothing
+    assert widening({"one": cards["0"]}) == 1.0
