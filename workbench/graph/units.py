@@ -66,7 +66,8 @@ def price_units(trace: Trace, duration_ns: np.ndarray | None = None) -> tuple[Op
 def _device_units(trace: Trace, known: Signatures, duration: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[Row]]:
     """Return device events, the unit of each, and the row of each unit."""
     device = np.flatnonzero(trace.is_device_work).astype(np.int64)
-    hit = _operators(trace, known, device)
+    call = launch_calls(trace)[device]
+    hit = _operators(trace, known, device, call)
     lane = trace.events.track[device].astype(np.int64)
     hit = _drop_spread(hit, lane)
     used, kernel = np.unique(trace.events.name[device], return_inverse=True)
@@ -86,16 +87,19 @@ def _device_units(trace: Trace, known: Signatures, duration: np.ndarray) -> tupl
     rows = [rows_of[v] for v in variant[keep]]
     unit = np.full(len(device), -1, dtype=np.int64)
     unit[grouped[~nameless]] = place[member[~nameless]]
-    unit, rows = _with_repeats(trace, device, np.array([i in own for i in range(len(device))]), unit, rows)
+    launched = call >= 0
+    launched[list(own)] = True
+    unit, rows = _with_repeats(trace, device, launched, unit, rows)
     single = np.flatnonzero(unit < 0)
     unit[single] = len(rows) + np.arange(len(single))
     rows += _single_rows(trace, device[single], [own.get(int(i)) for i in single])
     return device, unit, rows
 
 
-def _with_repeats(trace: Trace, device: np.ndarray, own: np.ndarray, unit: np.ndarray, rows: list[Row]) -> tuple[np.ndarray, list[Row]]:
+def _with_repeats(
+    trace: Trace, device: np.ndarray, launched: np.ndarray, unit: np.ndarray, rows: list[Row]
+) -> tuple[np.ndarray, list[Row]]:
     """Add units of work whose launch is not recorded but which repeats launched work (see `workbench.graph.unlaunched`)."""
-    launched = own | (launch_calls(trace)[device] >= 0)
     if launched.all() or not launched.any():
         return unit, rows
     lane = trace.events.track[device].astype(np.int64)
@@ -108,10 +112,9 @@ def _with_repeats(trace: Trace, device: np.ndarray, own: np.ndarray, unit: np.nd
     return out, rows + [rows[i] for i in of.tolist()]
 
 
-def _operators(trace: Trace, known: Signatures, device: np.ndarray) -> np.ndarray:
-    """Operator event that accounts for each device event (-1: none)."""
+def _operators(trace: Trace, known: Signatures, device: np.ndarray, call: np.ndarray) -> np.ndarray:
+    """Operator event that accounts for each device event, launched by ``call`` (-1: none)."""
     events = trace.events
-    call = launch_calls(trace)[device]
     is_graph = np.array(["GraphLaunch" in s for s in trace.strings] + [False])
     graph = (call >= 0) & is_graph[np.where(call >= 0, events.name[call], -1)]
     is_operator = events.category == Category.CPU_OP
