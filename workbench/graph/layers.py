@@ -51,7 +51,7 @@ def layers_of(trace: Trace, rank: np.ndarray, forward: np.ndarray, creators: np.
     call : int32 [E]
         Launching call of device work (-1: none).
     """
-    found = _by_modules(trace, rank)
+    found = _by_modules(trace)
     if found is None and len(creators):
         found = _by_operators(trace, rank, creators)
     if found is None:
@@ -61,7 +61,7 @@ def layers_of(trace: Trace, rank: np.ndarray, forward: np.ndarray, creators: np.
     return Layers(layer, names, by_module, families)
 
 
-def _by_modules(trace: Trace, rank: np.ndarray) -> Found | None:
+def _by_modules(trace: Trace) -> Found | None:
     """Layers from frames of modules.
 
     Instances of one class in one parent are a family, if they hold modules themselves and are no mere containers; of families one

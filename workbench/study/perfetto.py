@@ -49,7 +49,7 @@ def perfetto(predictions: Mapping[str, Prediction], predicted: bool = True) -> d
             events += _metadata(graph, pid, title)
             events += _steps(graph, pid, start)
             events += _slices(prediction, pid, start, finish, critical)
-            events += _launches(graph, pid, start, finish)
+            events += _launches(graph, pid, start)
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
@@ -128,7 +128,7 @@ def _slice(name: str, category: str, pid: int, tid: int, start_s: float, finish_
     return {"ph": "X", "name": name, "cat": category, "pid": pid, "tid": tid, "ts": first, "dur": duration, "args": arguments}
 
 
-def _launches(graph: Graph, pid: int, start: np.ndarray, finish: np.ndarray) -> Iterator[dict[str, Any]]:
+def _launches(graph: Graph, pid: int, start: np.ndarray) -> Iterator[dict[str, Any]]:
     into = np.repeat(np.arange(len(graph)), np.diff(graph.edge_ptr))
     for edge in np.flatnonzero((graph.edge_kind == EdgeKind.LAUNCH) & np.isin(graph.kind[into], (*DEVICE_KINDS, NodeKind.ARRIVAL))):
         tail, head = int(graph.edge_from[edge]), int(into[edge])
