@@ -63,6 +63,12 @@ def test_uniform_traffic_of_grids(name: str, extents: tuple[int, ...]) -> None:
     assert busiest(extents, flows, name != "mesh") == pytest.approx(link)
 
 
+@pytest.mark.parametrize("members", [2, 3, 4])
+def test_a_part_of_a_ring_is_open(members: int) -> None:
+    flows = [(i, j, 1.0 / (members - 1)) for i, j in itertools.permutations(range(members), 2)]
+    assert busiest((8,), flows, True) == pytest.approx(topology.uniform_load(tier("ring", 8), members)[0])
+
+
 @pytest.mark.parametrize("distance", [1, 2, 4])
 def test_pairs_on_a_ring_share_its_middle_link(distance: int) -> None:
     flows = [(i, i ^ distance, 1.0) for i in range(16)]

@@ -49,17 +49,20 @@ def uniform_load(tier: Tier, members: int) -> tuple[float, float]:
     Returns
     -------
     link, uplink : float
-        With ``n`` members and extents ``a``: torus max over dimensions of n/(n-1) a/8 (odd a: (a^2-1)/(8 a)); mesh the middle link,
-        n/(n-1) floor(a/2) ceil(a/2)/a; fully connected (size - 1)/(n - 1); elsewhere 1. Uplink: oversubscription (n - leaf)/(n - 1).
+        With ``n`` members and extents ``a``: torus max over dimensions of n/(n-1) a/8 (odd a: (a^2-1)/(8 a)); mesh, and a part of a
+        ring or torus, which is open, the middle link, n/(n-1) floor(a/2) ceil(a/2)/a;
+        fully connected (size - 1)/(n - 1); elsewhere 1. Uplink: oversubscription (n - leaf)/(n - 1).
     """
     n = members
     if n <= 1:
         return 1.0, 0.0
     uplink = _above(tier) * max(0, n - (tier.leaf or 1)) / (n - 1)
-    if tier.topology in ("ring", "torus"):
-        return max(n / (n - 1) * (a * a - a % 2) / (8 * a) for a in used_extents(tier, n)), uplink
-    if tier.topology == "mesh":
-        return max(n / (n - 1) * (a // 2) * ((a + 1) // 2) / a for a in used_extents(tier, n)), uplink
+    if tier.topology in POINT_TO_POINT:
+        middle = [
+            (a * a - a % 2) / (8 * a) if tier.topology != "mesh" and a == whole > 2 else (a // 2) * ((a + 1) // 2) / a
+            for a, whole in zip(used_extents(tier, n), tier.extents, strict=False)
+        ]
+        return n / (n - 1) * max(middle), uplink
     return _linked(tier, n), uplink
 
 
