@@ -20,6 +20,7 @@ from workbench.trace.source import Source
 pytestmark = pytest.mark.benchmark
 
 GOAL_MB_S = 100.0  # MB of plain JSON a second, decompression left out
+GOAL_HTA, FLOOR_HTA = 10.0, 5.0  # times as fast as HTA
 GOAL_BYTES = 2.0  # bytes of memory growth per byte of plain JSON
 SIZES = ["size_v100_216k_events.json.gz", "size_mtia_456k_events.json.gz"]
 GROWTH = """
@@ -58,6 +59,25 @@ def test_import_speed(shared: Path, tmp_path: Path, name: str) -> None:
     whole = best(2, lambda: open_trace(shared / "traces" / name))
     sys.stdout.write(f"\n{name}: {size / ours:.0f} MB/s plain ({python / ours:.1f} x json.loads), {size / whole:.0f} MB/s from gzip\n")
     assert size / ours >= GOAL_MB_S
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_import_against_hta(shared: Path, tmp_path: Path, name: str) -> None:
+    """Processor time to open the same file, gzip undone by both; HTA (Holistic Trace Analysis) in this process, one rank, no pool."""
+    hta = pytest.importorskip("hta.common.trace", reason="hta is not installed (HolisticTraceAnalysis)")
+    path = tmp_path / name
+    path.write_bytes((shared / "traces" / name).read_bytes())
+
+    def theirs() -> None:
+        hta.Trace(trace_files={0: str(path)}, trace_dir=str(tmp_path)).parse_traces(use_multiprocessing=False)
+
+    def ours() -> None:
+        merge([kineto.to_part(Scanner(Source(path)).run(), str(path))], [0], [True], "")
+
+    ours()
+    ratio = best(1, theirs) / best(5, ours)
+    sys.stdout.write(f"\n{name}: imported {ratio:.1f} times as fast as by HTA, goal {GOAL_HTA:.0f}\n")
+    assert ratio >= FLOOR_HTA
 
 
 def growth(project: Path, small: Path, large: Path) -> int:
