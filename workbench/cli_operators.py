@@ -45,11 +45,13 @@ def _table_options(command: F) -> F:
 @click.option("--vendor-columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename its columns: dauer=time_us.")
 @click.option("--vendor-contract", multiple=True, metavar="KEY=ANSWER,...", help="What its times mean: launch=no,clock=1.41 GHz.")
 @click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: memory.hbm.bandwidth="3.2 TB/s".')
+@click.option("--below", type=click.FloatRange(min=0, min_open=True), callback=finite, metavar="SHARE",
+              help="List only products that use less of their unit's peak, e.g. 0.6.")  # fmt: skip
 @click.option("--top", type=click.IntRange(0), default=20, show_default=True, help="Rows of the table.")
 def estimate(
     file: str, npu: str, columns: tuple[str, ...], where: tuple[str, ...], dtype: str | None, as_json: bool, out: str | None,
     tile: str | None, unroll: int | None, double_buffer: str | None, sparse: bool, algorithm: str, copies: float | None, vendor: str | None,
-    vendor_columns: tuple[str, ...], vendor_contract: tuple[str, ...], settings: tuple[str, ...], top: int,
+    vendor_columns: tuple[str, ...], vendor_contract: tuple[str, ...], settings: tuple[str, ...], below: float | None, top: int,
 ) -> None:  # fmt: skip
     """Price the operators of a file on a card: seconds, what bounds them, cycle stack, bytes, evidence."""
     from workbench.cost.choices import COLD
@@ -74,7 +76,7 @@ def estimate(
     operators = read_operators(file, columns=pairs(columns, "--columns"), where=pairs(where, "--where"), dtype=dtype)
     times = read_vendor(vendor, *stated) if vendor else None
     warm = COLD if copies is None else (copies, copies)
-    document = price_operators(operators, spec, tile=fixed, algorithm=algorithm, copies=warm, sparse=sparse, vendor=times)
+    document = price_operators(operators, spec, tile=fixed, algorithm=algorithm, copies=warm, sparse=sparse, vendor=times, below=below)
     if out:
         write_csv(document, out)
     if as_json:

@@ -44,6 +44,8 @@ PASSES = {
     Kind.CONV_BACKWARD_WEIGHT: (WEIGHT,),
     Kind.CONV_BACKWARD: (DATA, WEIGHT),
 }
+RUNS = ("", IMPLICIT, "vector", "scattered", WINOGRAD2, WINOGRAD4, FFT)
+"""How a pass runs, by the code in ``Priced.algorithm``; ``vector``: direct on the vector unit, ``scattered``: windows added up."""
 Rule = Callable[[Layer], Priced]
 
 
@@ -90,25 +92,26 @@ def convolution(
     if algorithm not in ALGORITHMS:
         raise Refused(f"convolution {algorithm!r}", "no such algorithm", f"use {', '.join(ALGORITHMS)}")
     of = layer(dims, flops, which, size, column)
-    out = windows.implicit(of, cards, copies)
+    out = _run(windows.implicit(of, cards, copies), IMPLICIT)
     if algorithm in (CHEAPEST, DIRECT) and (of.groups > 1.0).any():
-        out = cheaper(out, windows.direct(of, cards, copies), of.groups > 1.0)
+        out = cheaper(out, _run(windows.direct(of, cards, copies), "vector"), of.groups > 1.0)
     if algorithm in (CHEAPEST, DIRECT) and which == DATA:
         least = least_seconds(of, cards, 1.0, windows.windows_of(of))
         rows = np.flatnonzero(((of.taps > 1.0)[:, None] & (least < out.seconds)).any(axis=1))
         if len(rows):
-            _keep(out, windows.scattered(of.take(rows), cards), rows, np.zeros(out.seconds.shape, dtype=bool))
+            found = _run(windows.scattered(of.take(rows), cards), "scattered")
+            _keep(out, found, rows, np.zeros(out.seconds.shape, dtype=bool))
     if algorithm not in (DIRECT, IMPLICIT):
         fixed = np.full(out.seconds.shape, algorithm != CHEAPEST)
-        for able, least, price in _transforms(of, cards, algorithm):
+        for name, able, least, price in _transforms(of, cards, algorithm):
             rows = np.flatnonzero((able[:, None] & (fixed | (least < out.seconds))).any(axis=1))
             if len(rows):
-                _keep(out, price(of.take(rows)), rows, fixed)
+                _keep(out, _run(price(of.take(rows)), name), rows, fixed)
     return _relaid(of, out, cards)
 
 
-def _transforms(of: Layer, cards: Cards, algorithm: str) -> Iterator[tuple[np.ndarray, np.ndarray, Rule]]:
-    """Yield which rows each transform algorithm can compute, its least seconds, and its price; the likeliest first."""
+def _transforms(of: Layer, cards: Cards, algorithm: str) -> Iterator[tuple[str, np.ndarray, np.ndarray, Rule]]:
+    """Yield a name of `RUNS`, which rows each transform algorithm can compute, its least seconds, and its price; the likeliest first."""
     names = np.asarray(cards.dtypes)[of.column]
     for m, asked in ((4, WINOGRAD4), (2, WINOGRAD2)):
         able = winograd.able(of, names, m)
@@ -118,14 +121,14 @@ def _transforms(of: Layer, cards: Cards, algorithm: str) -> Iterator[tuple[np.nd
         fewer = np.where(able, p.tall * p.wide * of.taps / p.planes, 1.0)
         if m == 2 and of.which != WEIGHT:  # fused in one kernel, where no matrix unit takes its operands from memory
             square = able & (of.r == 3.0) & (of.s == 3.0) & (styles(cards, of.column) == VECTOR).any(axis=1)
-            yield square, least_seconds(of, cards, fewer), lambda some: winograd.fused(some, cards)
+            yield asked, square, least_seconds(of, cards, fewer), lambda some: winograd.fused(some, cards)
         least = least_seconds(of, cards, fewer, winograd.moves(of, m))
-        yield able, least, lambda some, m=m: winograd.apart(some, cards, m)  # type: ignore[misc]
+        yield asked, able, least, lambda some, m=m: winograd.apart(some, cards, m)  # type: ignore[misc]
     for side in fourier.SIDES:
         able = fourier.able(of, names, side)
         if algorithm in (CHEAPEST, FFT) and able.any():
             least = least_seconds(of, cards, np.where(able, fourier.fewer(of, side), 1.0), fourier.moves(of, side))
-            yield able, least, lambda some, side=side: fourier.tiled(some, cards, side)  # type: ignore[misc]
+            yield FFT, able, least, lambda some, side=side: fourier.tiled(some, cards, side)  # type: ignore[misc]
 
 
 def _relaid(of: Layer, out: Priced, cards: Cards) -> Priced:
@@ -148,6 +151,22 @@ def _relaid(of: Layer, out: Priced, cards: Cards) -> Priced:
         moved = kernel(of, cards, {Bound.MEMORY: bytes_ / memory_rate(cards, of.column)}, bytes_, RELAUNCH)
         out = choose(out, plus(out, moved), differs)
     return out
+
+
+def _run(found: Priced, name: str) -> Priced:
+    """Say, in place, how rows run."""
+    found.algorithm[:] = RUNS.index(name)
+    return found
+
+
+def both(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the code of two passes, one after the other, int8."""
+    return np.asarray(first + len(RUNS) * second, dtype=np.int8)
+
+
+def algorithm_names() -> tuple[str, ...]:
+    """Return the name of every code of `both` (and of `RUNS`): ``"winograd4"``, ``"scattered+implicit"`` of two gradients."""
+    return tuple(first + ("+" if second else "") + second for second in RUNS for first in RUNS)
 
 
 def cheaper(first: Priced, second: Priced, allowed: np.ndarray) -> Priced:

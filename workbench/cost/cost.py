@@ -71,6 +71,7 @@ class OpCost:
     energy_j: np.ndarray  # float64 [U, S] [J]
     idle_w: np.ndarray  # float64 [S] [W]
     energy_why: tuple[str, ...]
+    algorithm: np.ndarray  # int8 [U, S], of convolutions: see `workbench.cost.convolution.algorithm_names`
 
     @property
     def levels(self) -> tuple[str, ...]:

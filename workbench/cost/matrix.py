@@ -22,23 +22,25 @@ class Priced:
     """Times of U operators on S cards, in the layout of `OpCost`.
 
     ``detail`` says what of the time is launch, what is fill (latency before the first and after the last tile), and in what
-    part of the rest cores stand without a tile.
+    part of the rest cores stand without a tile. ``algorithm`` says how a convolution runs, see `workbench.cost.convolution.RUNS`.
     """
 
     seconds: np.ndarray  # [U, S] [s]
     resource: np.ndarray  # [U, S, len(Bound)] [s]
     level: np.ndarray  # [U, S, Cards.levels] [B]
     detail: np.ndarray  # [U, S, 3] [s]
+    algorithm: np.ndarray  # int8 [U, S], 0: no convolution
 
 
 def empty(rows: int, cards: Cards) -> Priced:
     """Return a Priced of zeros."""
     size = (rows, len(cards.specs))
-    return Priced(np.zeros(size), np.zeros((*size, len(Bound))), np.zeros((*size, cards.levels)), np.zeros((*size, 3)))
+    resource, level, detail = (np.zeros((*size, width)) for width in (len(Bound), cards.levels, 3))
+    return Priced(np.zeros(size), resource, level, detail, np.zeros(size, dtype=np.int8))
 
 
 def plus(first: Priced, second: Priced, times: np.ndarray | float = 1.0) -> Priced:
-    """Return one operator after the other, the second ``times`` [U, 1] times."""
+    """Return one operator after the other, the second ``times`` [U, 1] times; the algorithm is the first's."""
     each = np.asarray(times, dtype=np.float64)
     most = each[..., None]
     return Priced(
@@ -46,6 +48,7 @@ def plus(first: Priced, second: Priced, times: np.ndarray | float = 1.0) -> Pric
         first.resource + most * second.resource,
         first.level + most * second.level,
         first.detail + most * second.detail,
+        first.algorithm,
     )
 
 

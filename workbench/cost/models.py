@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from workbench.cost import attention, convolution, exchange, grouped, matrix, power, realities, recurrent, vector
@@ -94,7 +96,7 @@ def _tell_waiting(out: Priced) -> None:
 
 
 def _put(out: Priced, rows: np.ndarray, part: Priced) -> None:
-    for name in ("seconds", "resource", "level", "detail"):
+    for name in ("seconds", "resource", "level", "detail", "algorithm"):
         getattr(out, name)[rows] = getattr(part, name)
 
 
@@ -132,7 +134,8 @@ def _matrix_group(
         convolution.convolution(dims, flops, which, sizes, columns, cards, choices.algorithm, choices.copies) for which in passes
     )
     for other in rest:
-        first = plus(first, other)
+        code = convolution.both(first.algorithm, other.algorithm)
+        first = replace(plus(first, other), algorithm=code)
     return first
 
 

@@ -85,7 +85,7 @@ def streams(of: Stream, cards: Cards, copies: Copies = COLD) -> Priced:
     for begin in range(0, len(of.kind), step):
         rows = slice(begin, begin + step)
         part = Stream(*(array[rows] for array in vars(of).values()))
-        _price(part, cards, copies, Priced(out.seconds[rows], out.resource[rows], out.level[rows], out.detail[rows]))
+        _price(part, cards, copies, Priced(**{name: array[rows] for name, array in vars(out).items()}))
     return out
 
 

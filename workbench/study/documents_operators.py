@@ -24,6 +24,12 @@ class TimeDocument(Document):
     next_bound: str | None
     margin: Maybe = Field(description="time of the bounding resource over that of the next one; null where nothing else counts")
     stack: dict[str, float] | None = Field(description="fractions of the model's time, adding up to 1; null where no model prices it")
+    unit: str | None = Field(description="whose peak utilisation counts: matrix or vector")
+    utilisation: Maybe = Field(
+        description="operations a second over the dense peak of the dtype that ran; above 1 where a transform algorithm does fewer"
+    )
+    bandwidth_share: Maybe = Field(description="bytes a second over the stated bandwidth of the outermost memory")
+    algorithm: str | None = Field(description="of a convolution a model prices; of two gradients both")
     without_s: dict[str, Maybe] | None = Field(description="seconds with this part infinitely fast")
     bytes: dict[str, float] | None = Field(description="traffic by level [B]")
     flops: float | None
@@ -65,6 +71,15 @@ class AccuracyDocument(Document):
     )
 
 
+class BelowDocument(Document):
+    """Products whose utilisation is below a limit: only these are listed."""
+
+    limit: float
+    rows: int
+    products: int = Field(description="priced operators that are products (attention and convolutions too)")
+    time_share: float = Field(description="of total_s")
+
+
 class EstimateDocument(Document):
     """Output of ``workbench estimate --json``."""
 
@@ -79,6 +94,7 @@ class EstimateDocument(Document):
     energy_j: Maybe = Field(description="of the rows whose energy is known, each as often as its count; null where none is")
     power_w: Maybe = Field(description="their mean power")
     flops_per_joule: Maybe = Field(description="their operations over their energy: performance per watt")
+    below: BelowDocument | None = Field(description="null where every row is listed")
     evidence_share: dict[str, float] = Field(description="of total_s")
     accuracy: list[AccuracyDocument]
     vendor_coverage: VendorDocument | None = Field(description="null without vendor times")

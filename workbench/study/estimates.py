@@ -15,10 +15,12 @@ import xarray as xr
 from workbench import units
 from workbench.cost import estimate as pricing
 from workbench.cost.choices import CHEAPEST, COLD, Choices, Copies
+from workbench.cost.convolution import algorithm_names
 from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost, level_names
 from workbench.cost.models import PRODUCTS, item_sizes
 from workbench.cost.pack import resolve
 from workbench.cost.tiles import Tile, check_tile, parse_tile
+from workbench.cost.utilisation import Utilisation, utilisation
 from workbench.cost.vendor import VendorTimes
 from workbench.errors import Refused, WorkbenchError
 from workbench.hardware.npu import NpuSpec
@@ -31,7 +33,7 @@ from workbench.study.space import Constraints, check_size
 BUDGET = "2 GB"
 BLOCK_BYTES = 64e6
 """Most bytes [B] of operator costs alive at once."""
-NUMBERS = 6 + len(LEVELS) + len(Bound)
+NUMBERS = 8 + len(LEVELS) + len(Bound)
 """Numbers kept of one operator in one cell."""
 
 
@@ -89,9 +91,10 @@ def estimate(
     -------
     Dataset
         Dimensions: ``operator``, one an axis, ``level`` and ``resource``. Variables: seconds, low and high (80 % interval) [s], energy [J]
-        (idle power while it runs included), bytes by level [B], resource_seconds [s], bound, evidence; note by operator; valid and
-        reason by cell (its words are ``reason_text``). Nothing is nan but invalid cells, operators that nothing prices (note says
-        why), and energies of cards that state none (notes of the dataset). Every cell equals the estimate of its card alone.
+        (idle power while it runs included), utilisation (share of its unit's dense peak), bandwidth_share, algorithm (of convolutions),
+        bytes by level [B], resource_seconds [s], bound, evidence; note by operator; valid and reason by cell (its words are
+        ``reason_text``). Nothing is nan but invalid cells, operators that nothing prices (note says why), shares of what takes no time,
+        and energies of cards that state none (notes of the dataset). Every cell equals the estimate of its card alone.
 
     Raises
     ------
@@ -109,7 +112,7 @@ def estimate(
     warm = (float(copies), float(copies)) if isinstance(copies, int | float) else copies
     chosen = Choices(_tile(tile, unroll, double_buffer), algorithm, warm, sparse=sparse)
     found = _Found.empty(len(table), space.size)
-    priced = partial(pricing.estimate, table, source=source, vendor=vendor, anchored=anchored, choices=chosen)
+    priced = partial(_costs, table, source=source, vendor=vendor, anchored=anchored, choices=chosen)
     for cells, specs in _blocks(space, found, table, chosen):
         _price(priced, found, cells, specs, single=not space.dims)
     notes = [str(note) for note in (*(operators.notes if isinstance(operators, Operators) else ()), *(vendor.notes if vendor else ()))]
@@ -129,10 +132,10 @@ def _tile(tile: Tile | str | None, unroll: int | None, double_buffer: bool | Non
 class _Found:
     """Results of U operators in C cells."""
 
-    times: np.ndarray  # float64 [4, U, C]: seconds, low, high [s], energy [J]
+    times: np.ndarray  # float64 [6, U, C]: seconds, low, high [s], energy [J], shares of peak and of bandwidth
     level: np.ndarray  # float64 [U, C, L] [B]
     resource: np.ndarray  # float64 [U, C, R] [s]
-    codes: np.ndarray  # int8 [2, U, C]: bound, evidence (-1: none)
+    codes: np.ndarray  # int8 [3, U, C]: bound, evidence (-1: none), algorithm
     reason: np.ndarray  # int32 [C], index into reasons
     notes: list[dict[str, None]]  # [U], in order
     reasons: list[str] = field(default_factory=lambda: [VALID])
@@ -141,8 +144,8 @@ class _Found:
     @classmethod
     def empty(cls, rows: int, cells: int) -> _Found:
         """Return results without any cell."""
-        full = [np.full(shape, np.nan) for shape in ((4, rows, cells), (rows, cells, len(LEVELS)), (rows, cells, len(Bound)))]
-        codes = np.full((2, rows, cells), -1, dtype=np.int8)
+        full = [np.full(shape, np.nan) for shape in ((6, rows, cells), (rows, cells, len(LEVELS)), (rows, cells, len(Bound)))]
+        codes = np.full((3, rows, cells), -1, dtype=np.int8)
         return cls(full[0], full[1], full[2], codes, np.zeros(cells, dtype=np.int32), [{} for _ in range(rows)])
 
     def refuse(self, cell: int, fault: WorkbenchError) -> None:
@@ -152,10 +155,12 @@ class _Found:
             self.reasons.append(text)
         self.reason[cell] = self.reasons.index(text)
 
-    def take(self, cost: OpCost, cells: list[int]) -> None:
+    def take(self, cost: OpCost, used: Utilisation, cells: list[int]) -> None:
         """Keep the costs of some cells."""
         at: Any = slice(cells[0], cells[-1] + 1) if cells[-1] - cells[0] + 1 == len(cells) else cells
-        for array, values in zip(self.times, (cost.seconds, cost.low_s, cost.high_s, cost.energy_j), strict=True):
+        modelled = (cost.evidence == Evidence.MODEL)[:, None] & np.isfinite(cost.seconds)
+        share = np.where(modelled, used.memory, np.nan)
+        for array, values in zip(self.times, (cost.seconds, cost.low_s, cost.high_s, cost.energy_j, used.compute, share), strict=True):
             array[:, at] = values
         more = cost.level_bytes.shape[2] - self.level.shape[2]
         if more > 0:  # a card with further levels between its cores and the shared one
@@ -164,15 +169,23 @@ class _Found:
         self.level[:, at, : cost.level_bytes.shape[2]] = cost.level_bytes
         self.codes[0][:, at] = cost.bound
         self.codes[1][:, at] = np.where(np.isfinite(cost.seconds), cost.evidence[:, None], -1)
+        self.codes[2][:, at] = np.where(modelled, cost.algorithm, 0)
         for row in np.flatnonzero(cost.note_code):
             self.notes[row][cost.reasons[cost.note_code[row]]] = None
         self.energies |= dict.fromkeys(text for text in cost.energy_why if text)
 
 
-def _price(priced: Callable[[list[NpuSpec]], OpCost], found: _Found, cells: list[int], specs: list[NpuSpec], single: bool) -> None:
+def _costs(table: OpTable, specs: list[NpuSpec], *, choices: Choices, **more: Any) -> tuple[OpCost, Utilisation]:
+    cost = pricing.estimate(table, specs, choices=choices, **more)
+    return cost, utilisation(table, cost, specs, sparse=choices.sparse)
+
+
+def _price(
+    priced: Callable[[list[NpuSpec]], tuple[OpCost, Utilisation]], found: _Found, cells: list[int], specs: list[NpuSpec], single: bool
+) -> None:
     """Price cells at once; where one of them is refused, in halves, so that it leaves the others as they are."""
     try:
-        found.take(priced(specs), cells)
+        found.take(*priced(specs), cells)
     except WorkbenchError as fault:
         if single:
             raise
@@ -231,12 +244,16 @@ def _dataset(table: OpTable, space: CardSpace, found: _Found, notes: list[str]) 
     def words(codes: np.ndarray, kind: type[IntEnum]) -> np.ndarray:
         return np.array([*(member.name.lower() for member in kind), ""], dtype=object)[codes]
 
+    algorithms = np.array([*algorithm_names(), ""], dtype=object)
     second, text = {"units": "s"}, np.array(["; ".join(note) for note in found.notes] or [], dtype=object)
     data: dict[Hashable, Any] = {
         "seconds": _variable(dims, laid(found.times[0]), {**second, "long_name": "time of one execution"}),
         "low": _variable(dims, laid(found.times[1]), {**second, "long_name": "lower end of the 80 % interval"}),
         "high": _variable(dims, laid(found.times[2]), {**second, "long_name": "upper end of the 80 % interval"}),
         "energy": _variable(dims, laid(found.times[3]), {"units": "J", "long_name": "energy of one execution"}),
+        "utilisation": _variable(dims, laid(found.times[4]), {"units": "1", "long_name": "share of the dense peak of its unit"}),
+        "bandwidth_share": _variable(dims, laid(found.times[5]), {"units": "1", "long_name": "share of the outermost bandwidth"}),
+        "algorithm": _variable(dims, laid(algorithms[found.codes[2]]), {"long_name": "how a convolution runs"}),
         "bytes": _variable((*dims, "level"), laid(found.level), {"units": "B", "long_name": "traffic by memory level"}),
         "resource_seconds": _variable(
             (*dims, "resource"), laid(found.resource), {**second, "long_name": "busy time of each resource alone"}

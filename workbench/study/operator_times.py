@@ -11,20 +11,22 @@ from typing import Any
 import numpy as np
 
 from workbench.cost.choices import CHEAPEST, COLD, Choices, Copies
+from workbench.cost.convolution import algorithm_names
 from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost, level_names
 from workbench.cost.estimate import estimate
 from workbench.cost.interpolate import unmatched_notes
-from workbench.cost.models import PRODUCTS, item_sizes
+from workbench.cost.models import ON_MATRIX, PRODUCTS, item_sizes
 from workbench.cost.pack import resolve
 from workbench.cost.stack import FASTER, PARTS, Stack, stack
 from workbench.cost.sustained import assumed
 from workbench.cost.tiles import Tile, check_tile
+from workbench.cost.utilisation import Utilisation, utilisation
 from workbench.cost.vendor import VendorTimes
 from workbench.cost.vendor_apply import doubt_notes
 from workbench.errors import Note, Refused
 from workbench.hardware.npu import NpuSpec
 from workbench.operators.table import Dtype, Kind
-from workbench.study.documents_operators import BufferDocument, EstimateDocument, TimeDocument
+from workbench.study.documents_operators import BelowDocument, BufferDocument, EstimateDocument, TimeDocument
 from workbench.study.left_out import left_out_document
 from workbench.study.operators_csv import Operators
 from workbench.study.report import note_documents
@@ -41,6 +43,7 @@ def price_operators(
     copies: Copies = COLD,
     sparse: bool = False,
     vendor: VendorTimes | None = None,
+    below: float | None = None,
 ) -> EstimateDocument:
     """Price every operator of a file on a card.
 
@@ -60,6 +63,8 @@ def price_operators(
         Weights of the matrix products have two zeros in every four along K, which are left out.
     vendor : VendorTimes, optional
         Stated times; they take precedence.
+    below : float, optional
+        List only products that use less than this share of their unit's dense peak; totals are of all rows.
 
     Returns
     -------
@@ -79,10 +84,12 @@ def price_operators(
     cost = estimate(table, [spec], vendor=vendor, choices=choices)
     found = stack(table, spec, choices)
     clock = spec.power.sustained_clock or spec.clock
-    rows = {int(at): _row(operators, cost, found, u, clock) for u, at in enumerate(operators.row)}
-    for left in operators.left_out:
-        rows[left.row] = _left_out(operators, left.row, left.name, left.why)
+    used = utilisation(table, cost, [spec], sparse=sparse)
     seconds = np.nan_to_num(cost.seconds[:, 0]) * table.count
+    listed, few = _below(operators, used, seconds, below)
+    rows = {int(operators.row[u]): _row(operators, cost, found, used, u, clock) for u in listed}
+    for left in operators.left_out if few is None else ():
+        rows[left.row] = _left_out(operators, left.row, left.name, left.why)
     total = float(seconds.sum())
     shares = {Evidence(code).name.lower(): float(seconds[cost.evidence == code].sum()) for code in np.unique(cost.evidence)}
     unpriced = int(np.isnan(cost.seconds[:, 0]).sum())
@@ -92,9 +99,7 @@ def price_operators(
     notes += _at_limit(cost, spec)
     if cost.energy_why[0]:
         notes += (Note("energy", spec.name, 1, cost.energy_why[0], "state power.energy, power.vector_energy and memory.<level>.energy"),)
-    notes += assumed(spec)
-    if spec.weak:
-        notes += (Note("weak-numbers", spec.name, len(spec.weak), f"weak in the card's description: {'; '.join(spec.weak)}"),)
+    notes += assumed(spec) + _weak(spec)
     return EstimateDocument(
         npu=spec.name,
         digest=spec.digest,
@@ -105,6 +110,7 @@ def price_operators(
         operators=[rows[at] for at in sorted(rows)],
         total_s=total,
         **_energy(operators, cost),
+        below=few,
         evidence_share={name: share / total for name, share in shares.items() if total > 0 and share > 0},
         accuracy=accuracy_documents(table, cost, spec),
         vendor_coverage=vendor_document(vendor, table, cost, seconds)[0] if vendor else None,
@@ -113,7 +119,23 @@ def price_operators(
     )
 
 
-def _row(operators: Operators, cost: OpCost, found: Stack, u: int, clock: float) -> TimeDocument:
+def _weak(spec: NpuSpec) -> tuple[Note, ...]:
+    text = f"weak in the card's description: {'; '.join(spec.weak)}"
+    return (Note("weak-numbers", spec.name, len(spec.weak), text),) if spec.weak else ()
+
+
+def _below(operators: Operators, used: Utilisation, seconds: np.ndarray, limit: float | None) -> tuple[list[int], BelowDocument | None]:
+    """Return which operators are listed, and how many products fall below a limit of utilisation."""
+    if limit is None:
+        return list(range(len(seconds))), None
+    products = operators.table.among(ON_MATRIX) & np.isfinite(used.compute[:, 0])
+    rows = np.flatnonzero(products & (used.compute[:, 0] < limit))
+    total = float(seconds.sum())
+    share = float(seconds[rows].sum()) / total if total > 0 else 0.0
+    return rows.tolist(), BelowDocument(limit=limit, rows=len(rows), products=int(products.sum()), time_share=share)
+
+
+def _row(operators: Operators, cost: OpCost, found: Stack, used: Utilisation, u: int, clock: float) -> TimeDocument:
     table = operators.table
     seconds, joules, measured = float(cost.seconds[u, 0]), float(cost.energy_j[u, 0]), float(table.measured_s[u])
     modelled = cost.evidence[u] == Evidence.MODEL and math.isfinite(seconds)
@@ -133,6 +155,10 @@ def _row(operators: Operators, cost: OpCost, found: Stack, u: int, clock: float)
         next_bound=Bound(found.second[u]).name.lower() if modelled and found.second[u] else None,
         margin=float(found.margin[u]) if modelled else None,
         stack=dict(zip(PARTS, found.share[u].tolist(), strict=True)) if shown else None,
+        unit=("matrix" if used.matrix[u, 0] else "vector") if priced else None,
+        utilisation=float(used.compute[u, 0]),
+        bandwidth_share=float(used.memory[u, 0]) if modelled else None,
+        algorithm=(algorithm_names()[cost.algorithm[u, 0]] or None) if modelled else None,
         without_s=dict(zip(FASTER, found.without_s[u].tolist(), strict=True)) if modelled else None,
         bytes=dict(zip(cost.levels, cost.level_bytes[u, 0].tolist(), strict=True)) if modelled else None,
         flops=float(table.flops[u]),

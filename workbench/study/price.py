@@ -127,6 +127,7 @@ def price_recorded(scenario: Scenario) -> Pricing:
         energy_j=np.full((size, 1), np.nan),
         idle_w=np.full(1, np.nan),
         energy_why=("no card is chosen",),
+        algorithm=np.zeros((size, 1), dtype=np.int8),
     )
     hosts = [host_factors(scenario.source_host, scenario.host, moved=False)]
     return _pricing(scenario, cost, np.array([scenario.host_factor]), None, hosts)

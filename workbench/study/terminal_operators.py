@@ -36,24 +36,7 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
             cells = [units.format((row.bytes or {}).get(level, 0.0), "B", 4) for level in shown]
             table.add_row(str(row.line), f"{row.cycles or 0.0:,.0f}", *cells)
         yield table
-    order = sorted(document.operators, key=lambda row: -(row.seconds or 0.0))[:most]
-    table = _table(
-        f"longest operators ({len(order)} of {len(document.operators)})", "line", "operator", "time", "80 %", "HBM", "bound", "x"
-    )
-    table.columns[1].ratio, table.expand = 1, True
-    for row in order:
-        name = Text(f"{row.name} {row.dtype or ''}")
-        shapes = (row.signature or "").rpartition("|")[2]
-        name.append(f"\n{shapes}" if shapes else "", style="dim")
-        name.append(f"\n{stack_text(row.stack)}" if row.stack else "", style="cyan")
-        name.append(f"\n{row.note}" if row.note else "", style="italic")
-        interval = f"{seconds(row.low_s)}\n{seconds(row.high_s)}" if row.seconds is not None else ""
-        outer = units.format(row.bytes["memory"], "B", 3) if row.bytes else "-"
-        error = f"\n{100 * row.error:+.1f} %" if row.error is not None else ""
-        bound = f"{row.bound}\n> {row.next_bound}" if row.next_bound else row.bound or row.evidence or "-"
-        table.add_row(str(row.line), name, seconds(row.seconds) + error, interval, outer, bound, f"{row.margin:.2f}" if row.margin else "-")
-    yield table
-    yield Text("x: time of the bounding resource over that of the next; % below a time: against the measurement", style="dim")
+    yield from _longest(document, most)
     if document.left_out is not None:
         yield left_out_text(document.left_out)
     if document.vendor_coverage is not None:
@@ -68,6 +51,38 @@ def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[Render
         yield table
         yield Text("roof: MAPE of rooflines; the fitted one has three scalars from these very rows, five-fold by shape", style="dim")
     yield from notes_text(document.notes)
+
+
+def _longest(document: EstimateDocument, most: int) -> Iterator[RenderableType]:
+    """Yield the longest operators, and which of them are listed."""
+    if document.below is not None:
+        few = document.below
+        text = f"below {percent(few.limit)} of the peak: {few.rows} of {few.products} products, {percent(few.time_share)} of the time"
+        yield Text(f"{text}; only these are listed", style="bold")
+    order = sorted(document.operators, key=lambda row: -(row.seconds or 0.0))[:most]
+    table = _table(
+        f"longest operators ({len(order)} of {len(document.operators)})", "line", "operator", "time", "80 %", "HBM", "used", "bound", "x"
+    )
+    table.columns[1].ratio, table.expand = 1, True
+    for row in order:
+        name = Text(f"{row.name} {row.dtype or ''}")
+        shapes = (row.signature or "").rpartition("|")[2]
+        name.append(f"\n{shapes}" if shapes else "", style="dim")
+        name.append(f"\n{stack_text(row.stack)}" if row.stack else "", style="cyan")
+        name.append(f"\nruns as {row.algorithm}" if row.algorithm else "", style="dim")
+        name.append(f"\n{row.note}" if row.note else "", style="italic")
+        interval = f"{seconds(row.low_s)}\n{seconds(row.high_s)}" if row.seconds is not None else ""
+        outer = units.format(row.bytes["memory"], "B", 3) if row.bytes else "-"
+        outer += f"\n{percent(row.bandwidth_share)}" if row.bandwidth_share is not None else ""
+        used = percent(row.utilisation) if row.utilisation is not None else "-"
+        error = f"\n{100 * row.error:+.1f} %" if row.error is not None else ""
+        bound = f"{row.bound}\n> {row.next_bound}" if row.next_bound else row.bound or row.evidence or "-"
+        table.add_row(
+            str(row.line), name, seconds(row.seconds) + error, interval, outer, used, bound, f"{row.margin:.2f}" if row.margin else "-"
+        )
+    yield table
+    yield Text("x: time of the bounding resource over that of the next; % below a time: against the measurement", style="dim")
+    yield Text("used: share of its unit's dense peak; % below the bytes: share of the bandwidth", style="dim")
 
 
 def _energy(joules: float, watts: float, rate: float) -> Text:
