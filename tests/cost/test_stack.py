@@ -39,6 +39,27 @@ def test_fourth_powers_by_hand():
     assert named["launch"] == pytest.approx(1 / (1 + body))
 
 
+def test_what_runs_in_turn_keeps_its_own_time():
+    """Loading 1 s and 2 s joined by the norm, then 3 s of arithmetic: 3 of 3 + 17 ** 0.25 s, as a clock would tell."""
+    body = 17**0.25
+    turns = priced({Bound.MATRIX: 3.0, Bound.SHARED: 1.0, Bound.MEMORY: 2.0}, 3.0 + body, 0.0, 0.0)
+    named = dict(zip(PARTS, shares(turns, np.array([True]))[0, 0], strict=True))
+    assert named["matrix"] == pytest.approx(3 / (3 + body))
+    assert named["memory"] == pytest.approx(16 / 17 * body / (3 + body))
+    assert sum(named.values()) == pytest.approx(1)
+
+
+def test_a_tile_without_double_buffering_shows_its_arithmetic_whole():
+    ops = table([(Kind.GEMM, Dtype.BF16, (1, 4096, 8192, 4096))])
+    spec = load_npu("ascend-910b2")
+    one, two = (stack(ops, spec, Choices(tile=Tile(128, 256, 64, double_buffer=on))) for on in (False, True))
+    seconds = one.share[0, PARTS.index("matrix")] * one.seconds[0]
+    ideal = ops.flops[0] / (spec.peak_flops("bf16"))
+    assert one.share[0].sum() == pytest.approx(1)
+    assert one.seconds[0] > two.seconds[0]
+    assert seconds >= ideal * (1 - 1e-9)  # no less than the arithmetic takes at the card's peak
+
+
 def test_shares_are_elasticities():
     """Euler: a part's share of the body is how much the body's logarithm falls with the part's."""
     times = np.array([3.0, 2.0, 1.0])

@@ -18,7 +18,7 @@ from workbench.cost import kernels
 from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound
 from workbench.cost.matrix import Priced
-from workbench.cost.models import dtype_columns, dtype_names
+from workbench.cost.models import PRODUCTS, dtype_columns, dtype_names
 from workbench.cost.nothing import price
 from workbench.cost.pack import Cards, pack
 from workbench.hardware.spec import NpuSpec
@@ -75,16 +75,21 @@ def stack(table: OpTable, spec: NpuSpec, choices: Choices = FREE) -> Stack:
     priced = price(table, cards, column, choices)
     bound, second, margin = margins(priced)
     without = [price(table, faster, column, choices).seconds[:, 0] for faster in _endless(cards).values()]
-    return Stack(priced.seconds[:, 0], shares(priced)[:, 0], bound[:, 0], second[:, 0], margin[:, 0], np.stack(without, axis=1))
+    alone = np.zeros(len(table), dtype=bool)
+    if choices.tile is not None and not choices.tile.double_buffer:
+        alone = np.isin(table.kind, PRODUCTS)
+    return Stack(priced.seconds[:, 0], shares(priced, alone)[:, 0], bound[:, 0], second[:, 0], margin[:, 0], np.stack(without, axis=1))
 
 
-def shares(priced: Priced) -> np.ndarray:
+def shares(priced: Priced, alone: np.ndarray | None = None) -> np.ndarray:
     """Divide times into `PARTS`: what overlaps with nothing as it is, the rest by the norm of degree `POWER` that joins it.
 
     Parameters
     ----------
     priced : Priced
         U operators on S cards.
+    alone : ndarray of bool, shape (U,), optional
+        Products whose cores load and compute in turn (a tile without double buffering): their arithmetic overlaps with nothing.
 
     Returns
     -------
@@ -93,14 +98,17 @@ def shares(priced: Priced) -> np.ndarray:
     """
     launch, fill, idle = np.moveaxis(priced.detail, 2, 0)
     apart = priced.resource[..., list(_APART)]
+    arithmetic = priced.resource[..., [Bound.MATRIX, Bound.VECTOR]] * (0.0 if alone is None else alone[:, None, None])
     waiting = priced.resource[..., Bound.LATENCY]
     busy = np.concatenate((priced.resource[..., list(_BOUNDS)], waiting[..., None]), axis=2)
+    busy[..., :2] -= arithmetic
     most = busy.max(axis=2, keepdims=True)
     scaled = np.divide(busy, most, out=np.zeros_like(busy), where=most > 0)
     weight = scaled**POWER
     total = weight.sum(axis=2, keepdims=True)
-    body = np.maximum(priced.seconds - launch - fill - apart.sum(axis=2), 0.0)
+    body = np.maximum(priced.seconds - launch - fill - apart.sum(axis=2) - arithmetic.sum(axis=2), 0.0)
     part = body[..., None] * np.divide(weight, total, out=np.zeros_like(busy), where=total > 0)
+    part[..., :2] += arithmetic
     own = part[..., [0, 1, 2, 6]].sum(axis=2)
     tail = np.minimum(idle, own)
     kept = 1.0 - np.divide(tail, own, out=np.zeros_like(own), where=own > 0)
