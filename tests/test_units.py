@@ -61,6 +61,8 @@ def test_the_prefix_that_reads_best():
     assert units.format(2.5e-5, "s") == "25 us"
     assert units.format(0.0, "s") == "0 s"
     assert units.format(41.94304e6, "B") == "40 MiB"
+    assert units.format(8066021 * 1024.0, "B", 4) == "8.26 GB"  # whole KiB, but nobody reads millions of them
+    assert units.format(98 * 2.0**20, "B", 4) == "98 MiB"
     assert units.format(1 / 3, "B/s", 3) == "333 mB/s"
     assert units.format(5120.0, "B/clk") == "5120 B/clk"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from workbench.cli_output import show, writable
+from workbench.cli_output import folder, show
 
 
 @click.command()
 @click.argument("recordings", nargs=-1, required=True, metavar="FIRST SECOND [FIRST SECOND ...]")
 @click.option("--names", default="first,second", show_default=True, metavar="A,B", help="Names of the two machines.")
-@click.option("--out", metavar="DIR", help="Write A.yaml and B.yaml there, for --source-host and --host.")
+@click.option("--out", metavar="DIR", help="Write A.yaml and B.yaml into this folder, for --source-host and --host.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON (schema: workbench schema hosts).")
 def hosts(recordings: tuple[str, ...], names: str, out: str | None, as_json: bool) -> None:
     """Measure two machines' hosts on programs recorded on both, to predict other programs with --source-host and --host.
@@ -29,8 +29,8 @@ def hosts(recordings: tuple[str, ...], names: str, out: str | None, as_json: boo
     if len(recordings) % 2:
         raise click.UsageError(f"{len(recordings)} files are not two a program")
     paths = [] if out is None else [Path(out) / f"{name}.yaml" for name in named]
-    for path in paths:
-        writable(str(path), "--out")
+    if out is not None:
+        folder(out, "--out")
     traces = [open_trace([path]) for path in recordings]
     one, other, document = measured_hosts(list(zip(traces[::2], traces[1::2], strict=True)), named)
     for path, spec in zip(paths, (one, other), strict=False):

@@ -21,7 +21,7 @@ def _table_options(command: F) -> F:
         click.option("--columns", multiple=True, metavar="IN_FILE=MEANING,...", help="Rename columns: M=m,latency=time_us."),
         click.option("--where", multiple=True, metavar="COLUMN=TEXT", help="Only rows whose cell begins with TEXT, e.g. device=A100."),
         click.option("--dtype", metavar="NAME", help="Element type of rows that do not say."),
-        click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (schema: workbench schema COMMAND)."),
+        click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (workbench schema NAME describes it)."),
     )
     for option in reversed(options):
         command = option(command)

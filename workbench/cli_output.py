@@ -38,6 +38,17 @@ def writable(path: str, option: str) -> None:
         raise click.UsageError(f"{option} {path}: cannot be written there; name a file in an existing folder")
 
 
+def folder(path: str, option: str) -> None:
+    """Make a folder to write into, or refuse it before the work begins."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+        fine = os.access(path, os.W_OK)
+    except (OSError, ValueError):  # a file of this name, a parent nothing can be made in, a NUL
+        fine = False
+    if not fine:
+        raise click.UsageError(f"{option} {path}: no folder can be written there; name another one")
+
+
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     """Read ``NAME=VALUE,NAME=VALUE`` options."""
     out = {}

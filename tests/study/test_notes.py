@@ -50,3 +50,13 @@ def test_a_vendor_table_that_prices_nothing_is_said(scenario: Scenario, tmp_path
 def test_a_recording_of_the_host_alone_says_so() -> None:
     prediction = predict(Scenario(open_trace(data_path("traces", "cpu_transformer_b4.json.gz")), npu=load_npu("npu-x")))
     assert "host-only" in {note.code for note in prediction.notes}
+
+
+def test_a_prediction_that_prices_nothing_says_so(shared: Path) -> None:
+    """An Ascend timeline without its kernel table carries no shapes: the card named cannot price a thing."""
+    trace = open_trace(str(shared / "traces" / "ascend" / "trace_view.json.gz"))
+    for npu, said in ((None, False), (load_npu("ascend-910b2"), True)):
+        codes = {note.code for note in prediction_notes(predict(Scenario(trace, npu=npu)))}
+        assert ("nothing-priced" in codes) is said
+    with_shapes = predict(Scenario(open_trace(data_path("traces", "synthetic_ddp.json.gz")), npu=load_npu("h100-sxm")))
+    assert "nothing-priced" not in {note.code for note in prediction_notes(with_shapes)}

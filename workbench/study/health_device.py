@@ -6,6 +6,7 @@ from math import isfinite
 
 import numpy as np
 
+from workbench import units
 from workbench.hardware.npu import NpuSpec
 from workbench.operators.kinds import shorten
 from workbench.operators.table import COLLECTIVES, Dtype, Kind
@@ -140,6 +141,6 @@ def damaged_times(seen: Seen) -> list[FindingDocument]:
     ):
         if len(rows):
             names = names_of([shorten(seen.name(int(i))) for i in rows], np.ones(len(rows)))
-            text += f": {lost * 1e3:.3f} ms are set aside" if lost else ""
+            text += f": {units.format(lost, 's', 4)} are set aside" if lost else ""
             out.append(finding(seen, code, text, names, len(rows), 0.0, "record again with a newer profiler", "certain"))
     return out

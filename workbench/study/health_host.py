@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from workbench import units
 from workbench.graph.calls import Call, classify
 from workbench.graph.graph import NodeKind
 from workbench.graph.kernels_units import nearest
@@ -59,7 +60,7 @@ def blocking_calls(seen: Seen) -> list[FindingDocument]:
 def _blocked(seen: Seen, code: str, rows: np.ndarray, text: str, fix: str) -> list[FindingDocument]:
     held, idle = float(seen.lengths(rows).sum()), seen.idle_within(rows)
     by = names_of(_askers(seen, rows), seen.lengths(rows))
-    what = f"{len(rows)} calls {text}: {held * 1e3:.3f} ms of the host, {idle * 1e3:.3f} ms of it with the device idle"
+    what = f"{len(rows)} calls {text}: {units.format(held, 's', 4)} of the host, {units.format(idle, 's', 4)} of it with the device idle"
     return [finding(seen, code, what, by, len(rows), idle, fix, "certain")]
 
 
@@ -87,7 +88,8 @@ def host_copies(seen: Seen) -> list[FindingDocument]:
     if len(pageable):
         cost = _alone(seen, pageable)
         took = graph.measured_s[pageable]
-        text = f"copies from or to pageable memory of the host take {took.sum() * 1e3:.3f} ms; they block the host and overlap with nothing"
+        spent = units.format(float(took.sum()), "s", 4)
+        text = f"copies from or to pageable memory of the host take {spent}; they block the host and overlap with nothing"
         where = names_of([seen.name(int(event)) for event in graph.event[pageable]], took)
         fix = "pin the memory (pin_memory=True) and copy non_blocking"
         out.append(finding(seen, "pageable-copy", text, where, len(pageable), cost, fix, "certain"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench import units
 from workbench.graph.graph import NodeKind
 from workbench.operators.kinds import shorten
 from workbench.operators.table import Kind
@@ -50,5 +51,5 @@ def unknown_messages(seen: Seen) -> list[FindingDocument]:
 def _listed(seconds: dict[str, float]) -> str:
     """Return names with their time, the longest first."""
     first = sorted(seconds, key=lambda name: (-seconds[name], name))
-    text = ", ".join(f"{name} {seconds[name] * 1e3:.3f} ms" for name in first[:SHOWN])
+    text = ", ".join(f"{name} {units.format(seconds[name], 's', 4)}" for name in first[:SHOWN])
     return f"{text} and {len(first) - SHOWN} more" if len(first) > SHOWN else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench import units
 from workbench.graph.kernels_units import enclosing
 from workbench.operators.kinds import shorten
 from workbench.study.documents_health import FindingDocument
@@ -71,7 +72,7 @@ def _steps(seen: Seen, code: str, steps: np.ndarray, typical: float, text: str, 
     graph = seen.graph
     where = ", ".join(f"step {graph.step_numbers[s]}: {graph.measured_step_s[s] / typical - 1:+.0%}" for s in steps[:6])
     lost = float(np.maximum(graph.measured_step_s[steps] - typical, 0).sum())
-    return finding(seen, code, f"{text} ({typical * 1e3:.3f} ms)", where, len(steps), lost, fix, "certain")
+    return finding(seen, code, f"{text} ({units.format(typical, 's', 4)})", where, len(steps), lost, fix, "certain")
 
 
 def _drift(seen: Seen, steps: np.ndarray, of: str) -> list[FindingDocument]:
@@ -101,7 +102,8 @@ def long_gaps(seen: Seen) -> list[FindingDocument]:
     doing = _meanwhile(seen, node[hit], (begin + end)[hit] / 2)
     cost = float((end - begin)[hit].sum())
     longest = float((end - begin)[hit].max())
-    text = f"the device is idle for {LONG:.0%} of a step or longer at a time, the longest {longest * 1e3:.3f} ms; the host meanwhile in:"
+    most = units.format(longest, "s", 4)
+    text = f"the device is idle for {LONG:.0%} of a step or longer at a time, the longest {most}; the host meanwhile in:"
     fix = "start this work earlier, on another thread, or while the device is busy"
     return [finding(seen, "long-idle", text, names_of(doing, (end - begin)[hit]), len(hit), cost, fix, "certain")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench import units
 from workbench.cost.cost import Evidence
 from workbench.cost.interpolate import unmatched_notes
 from workbench.cost.pack import resolve
@@ -51,7 +52,7 @@ def _steps(prediction: Prediction) -> list[Note]:
     out = []
     for code, which, tail in (("warm-up-step", warm, ": warming up; it counts, as the median allows"), ("outlier-step", far, "")):
         for i in which.tolist():
-            text = f"{steps[i] * 1e3:.3f} ms, {steps[i] / typical - 1:+.0%} from the median step{tail}"
+            text = f"{units.format(steps[i], 's', 4)}, {steps[i] / typical - 1:+.0%} from the median step{tail}"
             out.append(Note(code, f"step {numbers[i]}", 1, text))
     workload = prediction.scenario.workload
     if workload.unprofiled_step_s is not None:
@@ -121,6 +122,9 @@ def _coverage(prediction: Prediction) -> list[Note]:
     if found.total_s <= 0:
         return []
     out = []
+    if prediction.scenario.npu is not None and found.priced_s <= 0:
+        text = "nothing of the device time is priced by the card's model or a vendor: this is the recording moved by ratios, or kept"
+        out.append(Note("nothing-priced", "operators", 1, text, "record with record_shapes=True, or give vendor times"))
     unshaped = 1 - found.shaped_s / found.total_s
     if unshaped > 1 - LOW_COVERAGE:
         text = f"{unshaped:.0%} of the device time has no recorded shapes and is scaled from the measurement"

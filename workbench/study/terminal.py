@@ -20,7 +20,7 @@ from workbench.study.terminal_steps import host_words, steps_text
 
 MOST_ROWS = 40
 LONGEST = 72
-CAUTIONS = ("model-misses", "low-coverage", "source-unknown", "unvalidated-card", "vendor-unmatched")
+CAUTIONS = ("host-only", "nothing-priced", "model-misses", "low-coverage", "source-unknown", "unvalidated-card", "vendor-unmatched")
 """Notes that say how far the headline can be trusted: shown below it, not with the others."""
 KNEE = 0.01
 """A step along an axis that shortens the step time by less than this is not worth taking [1]."""

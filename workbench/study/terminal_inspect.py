@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 
 from rich.console import RenderableType
@@ -92,12 +93,17 @@ def _steps(steps: list[StepTimeDocument]) -> str:
 
     text = f"{len(steps)} steps"
     if complete:
-        middle = complete[len(complete) // 2]
+        middle = statistics.median(step.seconds for step in complete)
         text += f": {seconds(complete[0].seconds)} ({named(complete[0])}) to {seconds(complete[-1].seconds)} ({named(complete[-1])})"
-        text += f", half at most {seconds(middle.seconds)}"
+        text += f", median {seconds(middle)}"
     listed = ", ".join(f"{named(step)} {step.kind}, {seconds(step.seconds)}" for step in odd[:MOST_STEPS])
     more = f" and {len(odd) - MOST_STEPS} more" if len(odd) > MOST_STEPS else ""
     return text + (f"; {listed}{more}" if odd else "; none stands out")
+
+
+def _count(count: float) -> str:
+    """Return how often an operator runs in a step; in fewer than all of them a fraction."""
+    return f"{count:,.0f}".replace(",", " ") if count >= 10 or count == int(count) else f"{count:.2g}"
 
 
 def _phases(document: InspectDocument) -> Table:
@@ -164,9 +170,9 @@ def _notes(notes: list[NoteDocument], everything: bool) -> Iterator[RenderableTy
 
 def _operators(document: InspectDocument, most: int, everything: bool) -> Table:
     shown = document.operators[:most]
-    columns = ("share", "a step", "count", "of roof", "stage", "operator")
+    columns = ("share", "a step", "times", "of roof", "stage", "operator")
     table = table_of(f"largest operators ({len(shown)} of {len(document.operators)})", *columns, wide="operator")
     for row in shown:
-        cells = (percent(row.share), seconds(row.seconds), f"{row.count:.4g}", percent(row.of_roof), row.stage)
+        cells = (percent(row.share), seconds(row.seconds), _count(row.count), percent(row.of_roof), row.stage)
         table.add_row(*cells, Text(short(row.signature), no_wrap=not everything, overflow="ellipsis"))
     return table
