@@ -163,12 +163,13 @@ def format(value: float, unit: str, digits: int | None = None) -> str:
     Returns
     -------
     str
-        E.g. ``"3.35 TB/s"``, ``"512 KiB"``; sizes that come out short in binary prefixes use them, rounded ones in the largest only.
+        E.g. ``"3.35 TB/s"``, ``"512 KiB"``; sizes that come out short in binary prefixes use them, rounded ones where nothing is lost.
     """
     value = float(value)
     prefixes = _DECIMAL
     largest = next((scale for _, _, scale in _BINARY if value >= scale), 0.0)
-    if unit == "B" and (_reads_well(value, largest) if digits is not None else any(_reads_well(value, scale) for _, _, scale in _BINARY)):
+    short = largest > 0 and digits is not None and float(f"{value / largest:.{digits}g}") * largest == value
+    if unit == "B" and (short if digits is not None else any(_reads_well(value, scale) for _, _, scale in _BINARY)):
         prefixes = (*(p for p in _BINARY if _reads_well(value, p[2])), _ONE)
     elif unit.endswith("/clk"):
         prefixes = (_ONE,)
@@ -186,4 +187,4 @@ def format(value: float, unit: str, digits: int | None = None) -> str:
 
 def _reads_well(value: float, scale: float) -> bool:
     """Whether a size is at least one of a binary prefix and a whole number of its 64ths, e.g. 1.5 MiB."""
-    return value >= scale > 0 and (value / scale * 64).is_integer()
+    return value >= scale and (value / scale * 64).is_integer()

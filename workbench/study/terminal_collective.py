@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from rich.console import RenderableType
@@ -15,7 +14,8 @@ from workbench.study.terminal import notes_text, percent, seconds, table_of
 
 
 def collective_text(document: CollectivesDocument, most: int = 40) -> Iterator[RenderableType]:
-    """Yield for a person which algorithm serves which sizes, then the messages."""
+    """Yield for a person the answer, which algorithm serves which sizes, then the messages."""
+    yield Text(_answer(document.rows), style="bold")
     yield Text(f"{document.cluster}: {document.cards} cards, library {document.library}; {len(document.rows)} messages")
     errors = sorted(abs(row.error) for row in document.rows if row.error is not None)
     if errors:
@@ -26,7 +26,7 @@ def collective_text(document: CollectivesDocument, most: int = 40) -> Iterator[R
     yield _ranges(document)
     for found in document.compression:
         yield Text(f"compressing an all-reduce of {found.cards} cards {_pays(found)}", style="cyan")
-    yield _rows(document.rows[:most], len(document.rows))
+    yield _rows(_shown(document.rows, most), len(document.rows))
     yield from notes_text(document.notes)
 
 
@@ -39,7 +39,7 @@ def _fit(found: FabricFitDocument) -> str:
 def _pays(found: CompressionDocument) -> str:
     if found.from_bytes is None:
         return "never takes less time"
-    return f"takes less time from {size(found.from_bytes)} on" + (f", up to {size(found.to_bytes)}" if found.to_bytes else "")
+    return f"takes less time from {_size(found.from_bytes)} on" + (f", up to {_size(found.to_bytes)}" if found.to_bytes else "")
 
 
 def _way(algorithm: str, protocol: str) -> str:
@@ -47,19 +47,41 @@ def _way(algorithm: str, protocol: str) -> str:
     return algorithm if protocol in ("plain", "switches", "none") else f"{algorithm}, {protocol}"
 
 
-def size(bytes: float) -> str:
-    """Return a size in the prefix that reads best: binary where it comes out whole, else decimal."""
-    whole = next((scale for scale in (2.0**30, 2.0**20, 2.0**10) if bytes >= scale and bytes % scale == 0 and bytes < 1024 * scale), None)
-    if whole or bytes < 1000:
-        return units.format(bytes, "B", 4)
-    power = min(int(math.log10(bytes)) // 3, 4)
-    return f"{bytes / 10.0 ** (3 * power):.3g} {['', 'k', 'M', 'G', 'T'][power]}B"
+def _size(bytes: float) -> str:
+    return units.format(bytes, "B", 3)
+
+
+def _answer(rows: list[CollectiveDocument]) -> str:
+    """Say of every collective's largest group what its smallest and its largest message take."""
+    said = []
+    for name in dict.fromkeys(row.collective for row in rows):
+        cards = max(row.cards for row in rows if row.collective == name)
+        mine = sorted((row for row in rows if row.collective == name and row.cards == cards), key=lambda row: row.bytes)
+        ends = mine[:1] + mine[1:][-1:]
+        said.append(f"{name} of {cards} cards: " + ", ".join(f"{seconds(row.seconds)} for {_size(row.bytes)}" for row in ends))
+    return "; ".join(said)
+
+
+def _shown(rows: list[CollectiveDocument], most: int) -> list[CollectiveDocument]:
+    """Return at most so many rows, as many of every group, evenly over its sizes."""
+    groups: dict[tuple[str, int], list[CollectiveDocument]] = {}
+    for row in rows:
+        groups.setdefault((row.collective, row.cards), []).append(row)
+    each = most // max(len(groups), 1)
+    if len(rows) <= most or each < 2:
+        return rows[:most]
+    kept = []
+    for mine in groups.values():
+        at = sorted({round(i * (len(mine) - 1) / (each - 1)) for i in range(each)}) if len(mine) > each else range(len(mine))
+        kept += [mine[i] for i in at]
+    return kept
 
 
 def _ranges(document: CollectivesDocument) -> Table:
+    largest = max((row.bytes for row in document.rows), default=0.0)
     table = table_of("fastest by size", "collective", "cards", "from", "algorithm, protocol", wide="algorithm, protocol")
-    for found in document.ranges:
-        table.add_row(found.collective, str(found.cards), size(found.from_bytes), _way(found.algorithm, found.protocol))
+    for found in (one for one in document.ranges if one.from_bytes <= largest):
+        table.add_row(found.collective, str(found.cards), _size(found.from_bytes), _way(found.algorithm, found.protocol))
     return table
 
 
@@ -73,7 +95,7 @@ def _rows(rows: list[CollectiveDocument], total: int) -> Table:
     for row in rows:
         error = "" if row.error is None else f" ({100 * row.error:+.0f} %)"
         table.add_row(
-            row.collective, str(row.cards), size(row.bytes), seconds(row.seconds),
+            row.collective, str(row.cards), _size(row.bytes), seconds(row.seconds),
             *((seconds(row.compressed_s),) if compressed else ()),
             *((f"{seconds(row.measured_s)}{error}",) if measured else ()),
             units.format(row.bus_bandwidth, "B/s", 3), f"{row.busiest} {percent(row.link_load[row.busiest])}",
