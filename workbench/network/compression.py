@@ -26,7 +26,8 @@ from workbench.operators.table import Kind
 class Codec:
     """A compression: ``ratio`` bytes become one, at ``rate`` uncompressed bytes a second either way, by kernels of ``launch`` seconds.
 
-    ``adds``: payloads can be summed as they are.
+    ``adds``: payloads can be summed as they are. ``rate`` is that of one card: payloads of several cards are decoded one after another.
+    ``launch``: 5 us as a GPU's kernel and the call that starts it take together, see ``runtime.launch_overhead`` of the catalogue.
     """
 
     ratio: float

@@ -58,7 +58,13 @@ def memory_of(trace: Trace, always: bool = False, found: list[Life] | None = Non
             text = "records of the memory allocator are left unread, which takes as long as opening"
             notes.append(Note("memory-unread", rank.path, count, text, "inspect --memory reads them"))
         elif count > FEW:
-            told, clashes = _allocators(trace, rank)
+            try:
+                told, clashes = _allocators(trace, rank)
+            except WorkbenchError as fault:  # moved or changed since it was opened
+                notes.append(
+                    Note("memory-unread", rank.path, count, f"records of the memory allocator cannot be read: {fault.what}", fault.fix)
+                )
+                continue
             documents += told
             faults += clashes
     if has_tensors(trace):
@@ -81,11 +87,7 @@ def _allocators(trace: Trace, rank: Rank) -> tuple[list[MemoryDocument], list[Fa
     base = rank.metadata.get("baseTimeNanoseconds")
     shift = base - rank.base_time_ns if isinstance(base, int) and rank.base_time_ns is not None else 0
     origin = int(trace.events.start_ns.min(initial=2**62))
-    try:
-        found = allocations(rank.path)
-    except WorkbenchError:  # moved since it was opened
-        return [], []
-    for one in found:
+    for one in allocations(rank.path):
         at = one.at_ns + shift - origin
         facts = held(one)
         reserved = one.reserved[one.reserved != NONE]

@@ -31,7 +31,6 @@ MESSAGES = ("HCCL", "COMMUNICATION")
 STEPS = 10**9
 """Step ids beyond are no steps (torch_npu writes 2**32 - 1 for none)."""
 HOST_CORE = "AI_CPU"
-PROCESS = "Ascend Hardware"
 BESIDE = ("kernel_details*.csv", "op_summary*.csv")
 _GROUP = re.compile(r"__(\d+)_\d+")
 _MESSAGE = re.compile(r"(?i)^(?:hcom|hccl|allltoallv?)_*([a-z]+)")

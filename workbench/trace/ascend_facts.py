@@ -29,7 +29,6 @@ from workbench.trace.trace import Category
 APART = 0.05
 """Accounts that differ by more are said to differ."""
 TIME, BANDWIDTH, START = "Communication Time Info", "Communication Bandwidth Info", "Start Timestamp(us)"
-_MOST = 1 << 28
 
 Cells = dict[int, dict[str, object]]
 
