@@ -112,3 +112,12 @@ def test_handed_profiles(shared: Path) -> None:
     assert np.array_equal(got.before + np.cumsum(found.nbytes), found.total)
     assert 0.9e9 < got.before < 1.1e9
     assert not got.clashes
+
+
+def test_a_profile_that_is_gone_since_it_was_opened_is_said(tmp_path: Path) -> None:
+    path = profile(tmp_path, ROWS)
+    trace = open_trace(path)
+    path.unlink()
+    found, _, notes = memory_of(trace)
+    assert not found
+    assert [note.code for note in notes] == ["memory-unread"]
