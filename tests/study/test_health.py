@@ -280,3 +280,10 @@ def test_a_healthy_recording_raises_no_alarm(shared: Path) -> None:
         assert seen.card is not None
         alarms = {one.code for one in findings(seen)} & {"faster-than-compute-roof", "faster-than-memory-roof", "unordered-streams"}
         assert not alarms, name
+
+
+def test_idle_time_outside_a_step_is_not_the_step_s(tmp_path: Path) -> None:
+    """A kernel 2**61 ns before the steps: what the device idles in between belongs to none of them."""
+    work = [part for k in range(4) for part in (step(k, 100 * k, 90), launch(k + 1, 100 * k + 1, 2), kernel(k + 1, "k", 100 * k + 50, 10))]
+    got = found(tmp_path, [kernel(99, "stray", -(2**61) / 1000, 5), *work])
+    assert all(one.share <= 1 for one in got.values()), got

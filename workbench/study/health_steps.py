@@ -96,7 +96,10 @@ def long_gaps(seen: Seen) -> list[FindingDocument]:
     begin, end, _, node = seen.gaps
     graph = seen.graph
     typical = float(np.median(graph.measured_step_s)) if len(graph.measured_step_s) else 0.0
-    hit = np.flatnonzero((end - begin > max(LONG * typical, JOIN_S)) & (graph.step[node] >= 0))
+    step = graph.step[node]
+    low, high = (edge[np.maximum(step, 0)] if len(edge) else np.zeros(len(step)) for edge in seen.windows)
+    begin, end = np.maximum(begin, low), np.minimum(end, high)  # only what lies in the step
+    hit = np.flatnonzero((end - begin > max(LONG * typical, JOIN_S)) & (step >= 0))
     if not len(hit):
         return []
     doing = _meanwhile(seen, node[hit], (begin + end)[hit] / 2)

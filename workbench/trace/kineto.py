@@ -22,6 +22,7 @@ from workbench.trace.nesting import nesting
 from workbench.trace.pairs import paired
 from workbench.trace.part import Part, frozen, group, numbers
 from workbench.trace.scanner import Records
+from workbench.trace.secrets import without_secrets
 from workbench.trace.trace import ArgColumn, Category, Events, Flows
 
 CATEGORIES: dict[str, Category] = {
@@ -199,7 +200,7 @@ def _identity(part: Part, records: Records) -> None:
     devices = top.get("deviceProperties")
     rows = devices if isinstance(devices, list) else []
     part.devices = tuple(str(d.get("name", "")) for d in rows if isinstance(d, dict))
-    part.metadata = top
+    part.metadata = without_secrets(top)
 
 
 def _count(value: object) -> int | None:
