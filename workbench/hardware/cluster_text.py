@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,12 +11,12 @@ from typing import Any
 import yaml
 
 from workbench import units
-from workbench.data import data_path, is_file, read_small
-from workbench.errors import InvalidSpec, Note, UnreadableInput
+from workbench.errors import InvalidSpec, Note
 from workbench.hardware import cluster_schema as schema
 from workbench.hardware.check import unknown_key
 from workbench.hardware.cluster import ClusterSpec, Library, ProtocolSpec, Tier, check_tiers
 from workbench.hardware.cluster_graph import KINDS, Wire, tiers_of
+from workbench.hardware.named import own_text, shipped, shipped_text, unknown_name
 from workbench.hardware.schema import Entry
 from workbench.hardware.yaml_reader import Reader, mapping_of
 
@@ -26,12 +25,12 @@ _FIX = "start with name:, npu:, tiers:"
 
 def clusters() -> tuple[str, ...]:
     """Return the sorted names of the clusters that come with the workbench."""
-    return tuple(sorted(path.stem for path in data_path("cluster").glob("*.yaml")))
+    return shipped("cluster")
 
 
 def libraries() -> tuple[str, ...]:
     """Return the sorted names of the libraries of collectives that come with the workbench."""
-    return tuple(sorted(path.stem for path in data_path("cluster", "libraries").glob("*.yaml")))
+    return shipped("cluster", "libraries")
 
 
 def load_cluster(name_or_path: str | os.PathLike[str]) -> ClusterSpec:
@@ -56,17 +55,10 @@ def load_cluster(name_or_path: str | os.PathLike[str]) -> ClusterSpec:
     text = str(name_or_path)
     if text.lower() in clusters():
         return _catalogued(text.lower())
-    if text.endswith((".yaml", ".yml")) or "/" in text or os.sep in text or is_file(text):
-        fix = "give the path of a YAML description"
-        try:
-            content = read_small(text, fix).decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UnreadableInput(text, f"cannot be read: {error}", fix) from None
+    content = own_text(text)
+    if content is not None:
         return read_cluster(content, text)
-    begun = [name for name in clusters() if text and name.startswith(text.lower())]
-    near = begun or difflib.get_close_matches(text.lower(), clusters(), 3, 0.3)
-    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(clusters())}"
-    raise InvalidSpec(repr(text[:100]), "no cluster of this name", f"{hint}; or give the path of a YAML description")
+    raise unknown_name(text, clusters(), "cluster", "the path of a YAML description")
 
 
 def load_library(name: str, where: str = "library") -> Library:
@@ -78,13 +70,12 @@ def load_library(name: str, where: str = "library") -> Library:
 
 @cache
 def _catalogued(name: str) -> ClusterSpec:
-    return read_cluster(data_path("cluster", f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
+    return read_cluster(*shipped_text("cluster", name))
 
 
 @cache
 def _library(name: str) -> Library:
-    file = f"{name}.yaml"
-    text = data_path("cluster", "libraries", file).read_text(encoding="utf-8")
+    text, file = shipped_text("cluster", "libraries", name)
     return _LibraryReader(file).library(mapping_of(text, file, "a library of collectives", "start with name:, protocols:"))
 
 

@@ -7,7 +7,6 @@ software (CUDA, HIP) as much as to the processor.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import re
@@ -16,9 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from workbench.data import data_path, is_file, read_small
-from workbench.errors import InvalidSpec, UnreadableInput
 from workbench.hardware.check import unknown_key
+from workbench.hardware.named import own_text, shipped, shipped_text, unknown_name
 from workbench.hardware.schema import REQUIRED, Entry
 from workbench.hardware.yaml_reader import Reader, mapping_of
 
@@ -76,7 +74,7 @@ RECORDED = HostSpec("recorded", {}, {}, {})
 
 def hosts() -> tuple[str, ...]:
     """Return the sorted names of the hosts that come with the workbench."""
-    return tuple(sorted(path.stem for path in data_path("host").glob("*.yaml")))
+    return shipped("host")
 
 
 def load_host(name_or_path: str | os.PathLike[str]) -> HostSpec:
@@ -103,15 +101,10 @@ def load_host(name_or_path: str | os.PathLike[str]) -> HostSpec:
         return RECORDED
     if text.lower() in hosts():
         return _shipped(text.lower())
-    if text.endswith((".yaml", ".yml")) or "/" in text or os.sep in text or is_file(text):
-        fix = "give the path of a YAML description"
-        try:
-            return read_host(read_small(text, fix).decode("utf-8"), text)
-        except UnicodeDecodeError as error:
-            raise UnreadableInput(text, f"cannot be read: {error}", fix) from None
-    near = difflib.get_close_matches(text.lower(), hosts(), 3, 0.3)
-    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join((*hosts(), RECORDED.name))}"
-    raise InvalidSpec(repr(text[:100]), "no host of this name", f"{hint}; or give a factor, or the path of a YAML description")
+    content = own_text(text)
+    if content is not None:
+        return read_host(content, text)
+    raise unknown_name(text, (*hosts(), RECORDED.name), "host", "a factor, or the path of a YAML description")
 
 
 def read_host(text: str, file: str = "host") -> HostSpec:
@@ -144,7 +137,7 @@ def read_host(text: str, file: str = "host") -> HostSpec:
 
 @cache
 def _shipped(name: str) -> HostSpec:
-    return read_host(data_path("host", f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
+    return read_host(*shipped_text("host", name))
 
 
 def detect_host(processor: str) -> HostSpec | None:

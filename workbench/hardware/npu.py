@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from functools import cache
 
-from workbench.data import data_path, is_file, read_small
-from workbench.errors import InvalidSpec, UnreadableInput
+from workbench.data import is_file
+from workbench.hardware.named import own_text, shipped, shipped_text, unknown_name
 from workbench.hardware.partition import partition_aliases
 from workbench.hardware.parts import Field
 from workbench.hardware.spec import NpuSpec
@@ -25,7 +24,7 @@ def catalogue() -> tuple[str, ...]:
     tuple of str
         Sorted.
     """
-    return tuple(sorted(path.stem for path in data_path("npu").glob("*.yaml")))
+    return shipped("npu")
 
 
 def load_npu(name_or_path: str | os.PathLike[str]) -> NpuSpec:
@@ -54,22 +53,15 @@ def load_npu(name_or_path: str | os.PathLike[str]) -> NpuSpec:
     card, colon, part = text.rpartition(":")
     if colon and part and not is_file(text) and (card.lower() in catalogue() or card.endswith((".yaml", ".yml"))):
         return load_npu(card).partition(part)
-    if text.endswith((".yaml", ".yml")) or "/" in text or os.sep in text or is_file(text):
-        fix = "give the path of a YAML description"
-        try:
-            content = read_small(text, fix).decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UnreadableInput(text, f"cannot be read: {error}", fix) from None
+    content = own_text(text)
+    if content is not None:
         return read_yaml(content, text)
-    begun = [name for name in catalogue() if text and name.startswith(text.lower())]
-    near = begun or difflib.get_close_matches(text.lower(), catalogue(), 3, 0.3)
-    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(catalogue())}"
-    raise InvalidSpec(repr(text[:100]), "no card of this name", f"{hint}; or give the path of a YAML description")
+    raise unknown_name(text, catalogue(), "card", "the path of a YAML description")
 
 
 @cache
 def _catalogued(name: str) -> NpuSpec:
-    return read_yaml(data_path("npu", f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
+    return read_yaml(*shipped_text("npu", name))
 
 
 def detect(device_name: str) -> NpuSpec | None:
