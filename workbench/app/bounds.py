@@ -14,7 +14,7 @@ from bokeh.plotting import figure
 from workbench.app.html import Html, asset
 from workbench.app.runner import Latest, Outcome
 from workbench.app.state import Session
-from workbench.errors import WorkbenchError
+from workbench.app.words import fault_words
 from workbench.study.prediction import Prediction
 from workbench.study.stacks import sentence, stacks
 from workbench.view.stack import bar_columns, ink_of, label_of
@@ -72,10 +72,9 @@ class Bounds:
         if not outcome.newest:
             return
         if outcome.answer is None:
-            fault = outcome.error
             self.found = None
             self.bars.data = {key: [] for key in _COLUMNS}
-            self.words.html = escape(f"{fault.what}: {fault.fix}" if isinstance(fault, WorkbenchError) else f"no stacks: {fault}")
+            self.words.html = escape(fault_words(outcome.error, "no stacks"))
             return
         self.found = outcome.answer
         with pn.io.hold():

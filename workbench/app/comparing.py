@@ -15,7 +15,7 @@ from workbench.app.html import Html, asset
 from workbench.app.runner import Latest, Outcome
 from workbench.app.state import Session
 from workbench.app.tables import LinkedTable, shapes_of
-from workbench.errors import WorkbenchError
+from workbench.app.words import fault_words
 from workbench.hardware.npu import catalogue, load_npu
 from workbench.study.compare import compare
 from workbench.study.predict import predict
@@ -162,8 +162,7 @@ class Comparison(LinkedTable):
         if not outcome.newest:
             return
         if outcome.answer is None:
-            fault = outcome.error
-            self.account.html = escape(f"{fault.what}: {fault.fix}" if isinstance(fault, WorkbenchError) else f"no comparison: {fault}")
+            self.account.html = escape(fault_words(outcome.error, "no comparison"))
             return
         names = {value: key for key, value in self.baseline.options.items()}
         with pn.io.hold():

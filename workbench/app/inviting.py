@@ -11,7 +11,7 @@ import panel_material_ui as pmui
 from workbench.app.html import Html, asset
 from workbench.app.runner import Latest, Outcome
 from workbench.app.state import Session
-from workbench.errors import WorkbenchError
+from workbench.app.words import fault_words
 from workbench.study.rewrites import RewriteStudy, Saving, rewrites
 from workbench.study.scenario import Scenario
 from workbench.view.text import quantity
@@ -84,8 +84,7 @@ class Inviting:
         if not outcome.newest:
             return
         if outcome.answer is None:
-            fault = outcome.error
-            self.words.html = escape(f"{fault.what}: {fault.fix}" if isinstance(fault, WorkbenchError) else f"no edits: {fault}")
+            self.words.html = escape(fault_words(outcome.error, "no edits"))
             return
         with pn.io.hold():
             self.words.html = ""

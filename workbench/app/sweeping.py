@@ -17,6 +17,7 @@ from workbench.app.editor import is_whole, text_of
 from workbench.app.html import Html
 from workbench.app.runner import Latest, Outcome
 from workbench.app.state import Session
+from workbench.app.words import fault_words
 from workbench.errors import Refused, WorkbenchError
 from workbench.hardware.npu import Field
 from workbench.study.axes import linspace, logspace
@@ -177,8 +178,7 @@ class SweepPlot:
             return
         with pn.io.hold():
             if outcome.answer is None:
-                fault = outcome.error
-                self._clear(f"{fault.what}: {fault.fix}" if isinstance(fault, WorkbenchError) else f"the sweep failed: {fault}")
+                self._clear(fault_words(outcome.error, "the sweep failed"))
                 return
             self._draw(outcome.answer)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from workbench.errors import WorkbenchError
+
 SALVAGE = "Damaged file: import what is whole"
 """Label of the choice in the Open dialog."""
 ANCHORED = "Scale from measurement"
@@ -26,3 +28,8 @@ def for_page(text: str) -> str:
     """
     text = _FOLDERS.sub("", text)
     return text.replace("with --salvage", f"with “{SALVAGE}” in Open").replace("--anchored", f"“{ANCHORED}”")
+
+
+def fault_words(fault: Exception | None, otherwise: str) -> str:
+    """Return what a person can do about a question that failed; of an unforeseen fault ``otherwise`` and its own text."""
+    return f"{fault.what}: {fault.fix}" if isinstance(fault, WorkbenchError) else f"{otherwise}: {fault}"
