@@ -81,7 +81,8 @@ def collectives(
     for message in asked:
         place = message.cards, message.stride
         group = groups[place] = groups.get(place) or _group(cluster, message, placed)
-        line = curves[message.kind, *place] = curve(cluster, message.kind, group, placed.algorithm, placed.protocol)
+        key = message.kind, *place
+        line = curves[key] = curves.get(key) or curve(cluster, message.kind, group, placed.algorithm, placed.protocol)
         compressed = None
         if placed.codec is not None and message.kind == Kind.ALL_REDUCE:
             compressed = float(compressed_s(cluster, group, placed.codec, message.bytes))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from workbench import units
 from workbench.errors import Note, Refused
 from workbench.graph.ranks import missing_peers
 from workbench.hardware.npu import NpuSpec
@@ -122,11 +123,4 @@ def _headline(trace: Trace, card: NpuSpec | None, step: float | None, account: A
     what = f"{count} step{'s' if count > 1 else ''}{ranks}, median" if count else f"whole recording{ranks},"
     worst = next((one for one in found if one.cost_s > 0 or one.code.startswith("faster")), None)
     look = f"; look first at {worst.code} ({worst.share:.1%} of a step)" if worst is not None and worst.share >= 0.005 else ""
-    return f"{what} {_time(step)}{where}: {spent}{look}"
-
-
-def _time(seconds: float) -> str:
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if seconds >= factor:
-            return f"{seconds / factor:.4g} {unit}"
-    return f"{seconds * 1e9:.4g} ns"
+    return f"{what} {units.format(step, 's', 4)}{where}: {spent}{look}"
