@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.cost.tables import table
 from workbench import estimate, list_operators, load_npu
+from workbench.cli import main
 from workbench.cost import estimate as pricing
 from workbench.cost.choices import Choices
 from workbench.cost.utilisation import utilisation
@@ -96,3 +97,13 @@ def test_the_algorithm_of_a_convolution_is_said_and_both_doors_agree(tmp_path, a
         assert every.get(names[0], -1.0) == said[0]["seconds"]
     else:
         assert names[0] == algorithm
+
+
+def test_the_total_of_a_list_of_some_is_said_to_be_of_all(tmp_path, capsys):
+    path = tmp_path / "ops.csv"
+    path.write_text(ROWS)
+    for options, said in (((), "in 5 rows"), (("--below", "0.6"), "in all rows")):
+        with pytest.raises(SystemExit) as ended:
+            main(["estimate", "--npu", "npu-x", str(path), *options])
+        assert ended.value.code in (0, None)
+        assert said in " ".join(capsys.readouterr().out.split())

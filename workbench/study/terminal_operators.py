@@ -20,7 +20,8 @@ LEAST_SHARE = 0.01
 def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[RenderableType]:
     """Yield an estimate for a person: the longest operators, errors where measured, what was left out."""
     rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "nothing"
-    yield Text(f"{document.file} on {document.npu}: {seconds(document.total_s)} in {len(document.operators)} rows; rests on {rests}")
+    rows = f"{len(document.operators)} rows" if document.below is None else "all rows"  # listed are then only some
+    yield Text(f"{document.file} on {document.npu}: {seconds(document.total_s)} in {rows}; rests on {rests}")
     if document.energy_j is not None:
         yield _energy(document.energy_j, document.power_w or 0.0, document.flops_per_joule or 0.0)
     if document.buffers:
