@@ -48,8 +48,29 @@ def test_a_vendor_table_that_prices_nothing_is_said(scenario: Scenario, tmp_path
 
 
 def test_a_recording_of_the_host_alone_says_so() -> None:
-    prediction = predict(Scenario(open_trace(data_path("traces", "cpu_transformer_b4.json.gz")), npu=load_npu("npu-x")))
+    trace = open_trace(data_path("traces", "cpu_transformer_b4.json.gz"))
+    prediction = predict(Scenario(trace, npu=load_npu("npu-x")))
     assert "host-only" in {note.code for note in prediction.notes}
+    assert "host-only" not in {note.code for note in predict(Scenario(trace)).notes}, "nothing is put on a card"
+
+
+def test_operators_of_the_host_priced_on_a_card_are_its_compute() -> None:
+    """No two operators of the recording run at once: what the card computes in a step is the sum of their times on it."""
+    found = predict(Scenario(open_trace(data_path("traces", "cpu_transformer_b4.json.gz")), npu=load_npu("npu-x")))
+    graph = found.graph
+    priced = (graph.op >= 0) & (graph.step >= 0)
+    expected = np.bincount(graph.step[priced], weights=found.node_s[priced], minlength=len(graph.step_numbers))
+    assert found.account.compute_s == pytest.approx(expected, rel=1e-9)
+    assert (found.account.compute_s > 0).all()
+    assert (found.measured_account.compute_s == 0).all(), "as recorded they ran on the host"
+    assert found.account.host_s == pytest.approx(found.measured_account.host_s - _recorded(found), rel=1e-6), "the rest of the host stays"
+
+
+def _recorded(found: Prediction) -> np.ndarray:
+    """What the operators took on the host, by step [s]."""
+    graph = found.graph
+    priced = (graph.op >= 0) & (graph.step >= 0)
+    return np.bincount(graph.step[priced], weights=graph.measured_s[priced], minlength=len(graph.step_numbers))
 
 
 def test_a_prediction_that_prices_nothing_says_so(shared: Path) -> None:

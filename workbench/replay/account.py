@@ -16,7 +16,7 @@ WORK = (NodeKind.HOST_WORK, NodeKind.HOST_CALL, NodeKind.LAUNCH, NodeKind.LAUNCH
 BLOCKING = (EdgeKind.SYNC, EdgeKind.SYNC_INFERRED, EdgeKind.QUEUE)
 
 
-def account(graph: Graph, timeline: Timeline) -> Account:
+def account(graph: Graph, timeline: Timeline, *, on_card: bool = False) -> Account:
     """Split every step by what happened in it.
 
     Parameters
@@ -24,6 +24,9 @@ def account(graph: Graph, timeline: Timeline) -> Account:
     graph : Graph
     timeline : Timeline
         A replay of the graph.
+    on_card : bool
+        Operators recorded on the host without device work (`NodeKind.HOST_WORK` with a row of the table) are replayed with the times
+        of a card: they count as kernels of it. As recorded they are work of the host.
 
     Returns
     -------
@@ -38,7 +41,7 @@ def account(graph: Graph, timeline: Timeline) -> Account:
     begin, step = timeline.start_s[graph.step_begin], timeline.step_s
     parts, communication, busy = np.zeros((len(step), 7)), np.zeros(len(step)), np.zeros(len(step))
     for r in np.unique(rank):
-        intervals = _classes(graph, timeline, (graph.rank == r) | (graph.rank < 0))
+        intervals = _classes(graph, timeline, (graph.rank == r) | (graph.rank < 0), on_card)
         ptr, low, high = _pack(intervals)
         mine = np.flatnonzero(rank == r)
         for s in mine:
@@ -51,13 +54,14 @@ def account(graph: Graph, timeline: Timeline) -> Account:
     return Account(compute, exposed, copies, host, peers + waiting, idle, step, communication, busy)
 
 
-def _classes(graph: Graph, timeline: Timeline, own: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def _classes(graph: Graph, timeline: Timeline, own: np.ndarray, on_card: bool) -> list[tuple[np.ndarray, np.ndarray]]:
     """Disjoint intervals of compute, communication, copies, waiting for peers, host work and other waiting of some nodes [s]."""
     start, finish = timeline.start_s, timeline.finish_s
     target = np.repeat(np.arange(len(graph)), np.diff(graph.edge_ptr))
+    moved = (graph.kind == NodeKind.HOST_WORK) & (graph.op >= 0) & on_card
     out = []
     for kinds in ((NodeKind.COMPUTE,), (NodeKind.COMMUNICATION,), (NodeKind.COPY,), WORK):
-        mine = _among(graph.kind, kinds) & own
+        mine = ((_among(graph.kind, kinds) & ~moved) | (moved & (kinds[0] == NodeKind.COMPUTE))) & own
         out.append(_union(start[mine], finish[mine]))
     met = (graph.edge_kind == EdgeKind.ARRIVAL) & own[target]
     out.insert(3, _union(finish[graph.edge_from[met]], start[target[met]]))

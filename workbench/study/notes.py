@@ -80,7 +80,12 @@ def _vendor(prediction: Prediction) -> list[Note]:
 def _host_only(prediction: Prediction) -> list[Note]:
     if np.isin(prediction.graph.kind, DEVICE_KINDS).any():
         return []
-    text = "no device work is recorded: operators take the card's times where the host ran them, one after another, without launches"
+    if prediction.scenario.npu is None:
+        return []
+    text = (
+        "no device work is recorded: operators take the card's times where the host ran them, one after another, without launches; "
+        "they count as compute of the card, as recorded they are host"
+    )
     return [Note("host-only", prediction.scenario.workload.path, 1, text, "record with activities CPU and CUDA on a machine with a card")]
 
 

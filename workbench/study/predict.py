@@ -56,7 +56,7 @@ def predict(scenario: Scenario) -> Prediction:
         node_s=node_s,
         timeline=timeline,
         measured_timeline=workload.measured_timeline,
-        account=account(graph, timeline),
+        account=account(graph, timeline, on_card=scenario.npu is not None),
         measured_account=workload.measured_account,
         step_time_s=step,
         measured_step_s=float(np.median(graph.measured_step_s[kept])),

@@ -242,7 +242,7 @@ def _fill_accounts(group: _Group, pricing: Pricing, cells: Cells) -> None:
     graph = group.scenario.workload.graph
     kept = kept_steps(graph.step_complete)
     for at, cell in enumerate(group.cells):
-        parts = account(graph, replay(graph, pricing.node_seconds(at)))
+        parts = account(graph, replay(graph, pricing.node_seconds(at)), on_card=True)
         mean = parts.mean(kept)
         cells.parts[cell] = [mean[name] for name in ACCOUNT]
 
