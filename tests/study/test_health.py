@@ -11,8 +11,8 @@ import pytest
 
 from tests.graph.jobs import group, job, message
 from tests.graph.made import event, kernel, launch, write
+from tests.study.findings_of import found, step
 from workbench.hardware.npu import load_npu
-from workbench.study.documents_health import FindingDocument
 from workbench.study.health import findings
 from workbench.study.inspect import inspect
 from workbench.study.seen import Seen, card_of, intersection
@@ -24,11 +24,6 @@ MS = 1e-3
 US = 1e-6
 
 
-def found(folder: Path, events: list[dict[str, Any]], card: str | None = None) -> dict[str, FindingDocument]:
-    seen = Seen(Workload(write(folder, events)), load_npu(card) if card else None)
-    return {one.code: one for one in findings(seen)}
-
-
 def operator(name: str, start: float, length: float, dims: list[list[int]], dtype: str, took: float, correlation: int = 1) -> list[Any]:
     """An operator on the host with its shapes, the launch in it, and its kernel of a time [us]."""
     shapes = {"Input Dims": dims, "Input type": [dtype] * len(dims), "Concrete Inputs": [""] * len(dims)}
@@ -37,10 +32,6 @@ def operator(name: str, start: float, length: float, dims: list[list[int]], dtyp
         launch(correlation, start + 1, 2),
         kernel(correlation, f"{name} kernel", start + length + 10, took),
     ]
-
-
-def step(number: int, start: float, length: float) -> dict[str, Any]:
-    return event("user_annotation", f"ProfilerStep#{number}", start, length)
 
 
 @pytest.mark.parametrize(("took", "code"), [(3400.1, "faster-than-compute-roof"), (3700.1, None)])
@@ -147,16 +138,6 @@ def test_what_blocks_the_host_by_name(tmp_path: Path, name: str, code: str) -> N
     op = event("cpu_op", "aten::item", 100, 30)
     got = found(tmp_path, [launch(1, 0, 5), kernel(1, "a", 10, 50), op, event("cuda_runtime", name, 105, 20)])
     assert f"{name} in aten::item" in got[code].where
-
-
-def test_launch_bound_stretches(tmp_path: Path) -> None:
-    """60 kernels of 3 us, each launched 10 us after the one before, start as soon as their launch lets them: 59 pauses of 7 us."""
-    events = [one for i in range(60) for one in (launch(i + 1, 10 * i, 5), kernel(i + 1, "tiny", 10 * i + 6, 3))]
-    got = found(tmp_path, events)["launch-bound"]
-    assert got.count == 59
-    assert got.cost_s == pytest.approx(59 * 7 * US)
-    queued = [one for i in range(60) for one in (launch(i + 1, 5 * i, 4), kernel(i + 1, "tiny", 400 + 10 * i, 3))]
-    assert "launch-bound" not in found(tmp_path, queued)
 
 
 def steps_of(lengths: list[float]) -> list[dict[str, Any]]:

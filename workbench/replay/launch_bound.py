@@ -46,18 +46,8 @@ def launch_bound(graph: Graph, timeline: Timeline) -> LaunchBound:
     LaunchBound
         ``share`` counts the idle time before each piece and the pieces themselves: all that shortens with a faster host.
     """
-    device = np.flatnonzero(np.isin(graph.kind, DEVICE_KINDS) & (graph.step >= 0))
-    order = device[np.lexsort((timeline.start_s[device], graph.rank[device]))]
+    order, late, idle = launched_late(graph, timeline)
     start, finish, rank, step = timeline.start_s[order], timeline.finish_s[order], graph.rank[order], graph.step[order]
-    before = np.zeros(len(order))
-    for one in np.unique(rank):
-        mine = np.flatnonzero(rank == one)
-        latest = np.maximum.accumulate(finish[mine])
-        before[mine[1:]] = latest[:-1]
-    edge = timeline.binding[order]
-    late = (edge >= 0) & np.isin(graph.edge_kind[edge], LAUNCHED) & (start >= before)
-    begins_step = timeline.start_s[graph.step_begin][step]
-    idle = np.where(late, start - np.maximum(before, begins_step), 0.0)
     new = late.copy()
     new[1:] &= ~late[:-1] | (step[1:] != step[:-1]) | (rank[1:] != rank[:-1])
     number = np.cumsum(new) - 1
@@ -71,3 +61,35 @@ def launch_bound(graph: Graph, timeline: Timeline) -> LaunchBound:
     share = np.divide(whole, timeline.step_s, out=np.zeros(count), where=timeline.step_s > 0)
     sums = np.bincount(number[mine], weights=idle[mine], minlength=len(first))
     return LaunchBound(step[first], begin, end, sums, np.bincount(number[mine], minlength=len(first)), np.minimum(share, 1.0))
+
+
+def launched_late(graph: Graph, timeline: Timeline) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find the device work that the device had to wait for: idle on all streams of its rank, it began when its launch reached it.
+
+    Parameters
+    ----------
+    graph : Graph
+    timeline : Timeline
+        Of this graph.
+
+    Returns
+    -------
+    order : numpy.ndarray
+        Int64 [D], nodes of device work inside steps, by rank, then start.
+    late : numpy.ndarray
+        Bool [D], those that were waited for.
+    idle_s : numpy.ndarray
+        Float64 [D] [s], how long the device was idle before each of them, inside its step (0 for the others).
+    """
+    device = np.flatnonzero(np.isin(graph.kind, DEVICE_KINDS) & (graph.step >= 0))
+    order = device[np.lexsort((timeline.start_s[device], graph.rank[device]))]
+    start, finish, rank, step = timeline.start_s[order], timeline.finish_s[order], graph.rank[order], graph.step[order]
+    before = np.zeros(len(order))
+    for one in np.unique(rank):
+        mine = np.flatnonzero(rank == one)
+        latest = np.maximum.accumulate(finish[mine])
+        before[mine[1:]] = latest[:-1]
+    edge = timeline.binding[order]
+    late = (edge >= 0) & np.isin(graph.edge_kind[edge], LAUNCHED) & (start >= before)
+    begins_step = timeline.start_s[graph.step_begin][step]
+    return order, late, np.where(late, start - np.maximum(before, begins_step), 0.0)

@@ -11,6 +11,7 @@ from workbench.graph.calls import Call, classify
 from workbench.graph.graph import NodeKind
 from workbench.graph.kernels_units import nearest
 from workbench.operators.kinds import ran_of, shorten
+from workbench.replay.launch_bound import launched_late
 from workbench.study.documents_health import FindingDocument
 from workbench.study.findings import finding, names_of
 from workbench.study.seen import Seen
@@ -27,8 +28,6 @@ WORTH = 1e-3
 """Waiting for launches that adds up to less of the steps is not worth a word [1]."""
 JOIN_S = 100e-6
 """Longer pauses between kernels are gaps of their own, not the price of launching [s]."""
-LATENCY_S = 20e-6
-"""A kernel that starts within this of its launch found the device waiting for it [s]."""
 
 _BLOCKING: tuple[tuple[str, tuple[Call, ...], str, str], ...] = (
     ("device-synchronise", (Call.DEVICE_SYNC,), "wait for the whole device", "remove them, or wait for one stream or event only"),
@@ -128,31 +127,24 @@ def _alone(seen: Seen, nodes: np.ndarray) -> float:
 
 
 def launch_bound(seen: Seen) -> list[FindingDocument]:
-    """Find stretches of many short kernels between which the device waits for the next launch.
+    """Find many short kernels each of which the device had to wait for (see `workbench.replay.launch_bound`).
 
-    A pause before a kernel belongs to its launch if the kernel starts within `LATENCY_S` of the call that launched it: the queue was
-    empty. Stretches are counted where such pauses, each shorter than `JOIN_S`, precede kernels of at most `TINY_S` in the median.
+    Work counts whose wait is shorter than `JOIN_S`, where half of it is at most `TINY_S` long.
     """
-    begin, end, _, node = seen.gaps
-    graph, events = seen.graph, seen.graph.event[node]
-    call = seen.calls[events]
-    late = np.zeros(len(node), dtype=bool)
-    known = call >= 0
-    late[known] = seen.begins(events[known]) - seen.begins(call[known]) <= LATENCY_S + seen.lengths(call[known])
-    late &= (end - begin < JOIN_S) & (graph.step[node] >= 0)
+    graph = seen.graph
+    order, late, idle = launched_late(graph, seen.workload.measured_timeline)
+    late &= (idle > 0) & (idle < JOIN_S) & (graph.event[order] >= 0)
     hit = np.flatnonzero(late)
-    length = graph.measured_s[node[hit]]
+    node, waited = order[hit], idle[hit]
+    length = graph.measured_s[node]
     if len(hit) < MANY or np.median(length) > TINY_S:
         return []
-    cost = float((end - begin)[hit].sum())
+    cost = float(waited.sum())
     if cost < WORTH * seen.steps_s:
         return []
-    called = [seen.table.name[graph.op[n]] if graph.op[n] >= 0 else seen.name(int(graph.event[n])) for n in node[hit]]
-    names = names_of(called, (end - begin)[hit])
-    work_us, wait_us = np.median(length) * 1e6, np.median((end - begin)[hit]) * 1e6
-    text = (
-        f"{len(hit)} of {len(seen.device)} pieces of device work wait for their own launch: {work_us:.1f} us of work after {wait_us:.1f} us"
-    )
-    text += " of waiting (medians)"
+    called = [seen.table.name[graph.op[n]] if graph.op[n] >= 0 else seen.name(int(graph.event[n])) for n in node]
+    names = names_of(called, waited)
+    work, wait = (units.format(float(np.median(x)), "s", 3) for x in (length, waited))
+    text = f"{len(hit)} of {len(seen.device)} pieces of device work wait for their own launch: {work} of work after {wait} (medians)"
     fix = "fuse or compile these operators, capture them into a graph, or give the device more work a launch"
     return [finding(seen, "launch-bound", text, names, len(hit), cost, fix, "likely")]
