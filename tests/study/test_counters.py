@@ -234,3 +234,15 @@ def test_a_recorded_kernel_table(shared):
         assert row.counter_bound == "matrix"
         assert row.counters["matrix"] > 0.79
     assert not {note.code for note in found.notes} & {"counters-unknown", "counted-work-differs"}
+
+
+@pytest.mark.parametrize(("counted", "agree"), [
+    ({"matrix": 0.0, "vector": 0.02}, None),  # it may have moved data all the time
+    ({"matrix": 0.0, "vector": 0.02, "memory": 0.05}, True),
+    ({"matrix": 0.0, "vector": 0.90}, False),
+])  # fmt: skip
+def test_idle_arithmetic_alone_proves_no_waiting(counted: dict[str, float], agree: bool | None) -> None:
+    model = {"matrix": 0.0, "vector": 0.01, "memory": 0.02}
+    _, found, _, sentence = verdict(counted, model, "waiting")
+    assert found is agree
+    assert ("what moves data is not counted" in sentence) == (agree is None)

@@ -215,6 +215,7 @@ def _kinds(rows: list[CounterDocument], total: float) -> list[CounterKindDocumen
                 counters={unit: _mean([(row.counters.get(unit), row.measured_s) for row in own]) for unit in _present(own, "counters")},
                 model={unit: _mean([((row.model or {}).get(unit), row.measured_s) for row in own]) for unit in COMPARED},
                 agree_share=sum(row.measured_s or 0.0 for row in judged if row.agree) / weight if weight > 0 else None,
+                judged_share=weight / whole if whole > 0 else 0.0,
                 difference=_mean([(row.difference, row.measured_s) for row in own]),
             )
         )

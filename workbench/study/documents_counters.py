@@ -22,7 +22,7 @@ class CounterDocument(Document):
     error: Maybe = Field(description="model / measured - 1")
     counters: Busy = Field(description="busy fraction of the measured time by unit")
     model: Busy | None = Field(description="busy fraction of the model's time by unit")
-    counter_bound: str | None = Field(description="busiest unit; waiting: none is busy")
+    counter_bound: str | None = Field(description="busiest unit; waiting: none of those counted is busy")
     model_bound: str | None
     agree: bool | None = Field(description="null where the counters do not cover what the model says")
     difference: Maybe = Field(description="largest difference of a busy fraction, of the units both know")
@@ -44,6 +44,7 @@ class CounterKindDocument(Document):
     counters: Busy
     model: Busy
     agree_share: Maybe = Field(description="share of the judged time in which both name the same bound; null: nothing could be judged")
+    judged_share: float = Field(description="share of the kind's time that could be judged")
     difference: Maybe = Field(description="mean difference weighted by time")
 
 

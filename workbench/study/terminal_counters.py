@@ -31,11 +31,13 @@ def counters_text(document: CountersDocument, most: int = 20) -> Iterator[Render
 
 
 def _kinds(document: CountersDocument) -> Table:
-    table = _table("by kind, weighted by time: busy counted / model", "kind", "rows", "measured", "share", "model", "busy", "same bound")
+    table = _table(
+        "by kind, weighted by time: busy counted / model", "kind", "rows", "measured", "share", "model", "busy", "judged", "same bound"
+    )
     table.columns[5].justify = "left"
     for found in document.kinds:
         cells = [str(found.rows), seconds(found.measured_s), percent(found.share), seconds(found.model_s)]
-        table.add_row(found.kind, *cells, _pairs(found.counters, found.model), percent(found.agree_share))
+        table.add_row(found.kind, *cells, _pairs(found.counters, found.model), percent(found.judged_share), percent(found.agree_share))
     return table
 
 

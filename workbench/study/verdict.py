@@ -7,6 +7,7 @@ from collections.abc import Mapping
 COMPARED = ("matrix", "vector", "local", "transfer", "shared", "memory")
 """Units whose busy fractions the model states; ``transfer`` is the slower of shared level and memory."""
 OUTSIDE = ("shared", "memory")
+MOVING = ("transfer", *OUTSIDE)
 WAITING = "waiting"
 IDLE = 0.35  # a kernel none of whose units is busier waits: for launch, latency or other cores
 TIE = 0.10  # fractions this close name the same bound
@@ -52,11 +53,14 @@ def verdict(
         return busiest, True, difference, f"both say {bound}: model {own:.2f}, counters: {said}"
     tail = f" (model {model[unit]:.2f})" if busiest != WAITING and model.get(unit) is not None else ""
     head = f"model says {bound}-bound {own:.2f}" if bound != WAITING else "model says launch and latency"
-    return busiest, agree, difference, f"{head}; counters: {said}{tail}" + ("" if agree is False else f", {bound} is not counted")
+    missing = bound if bound in COMPARED and bound not in fractions else "what moves data"
+    return busiest, agree, difference, f"{head}; counters: {said}{tail}" + ("" if agree is False else f", {missing} is not counted")
 
 
 def _agrees(counted: Mapping[str, float], model: Mapping[str, float | None], bound: str, busiest: str) -> bool | None:
     if bound == WAITING or max((model[unit] or 0.0 for unit in COMPARED if unit in model), default=0.0) < IDLE:
+        if busiest == WAITING and not any(unit in counted for unit in MOVING):
+            return None  # idle arithmetic alone proves no waiting: the kernel may move data
         return busiest in (WAITING, bound) or abs(counted[busiest] - (model.get(busiest) or 0.0)) <= TIE
     proxies = [name for name in ((bound, "transfer") if bound in OUTSIDE else (bound,)) if name in counted]
     if not proxies:
