@@ -185,6 +185,11 @@ def format(value: float, unit: str, digits: int | None = None) -> str:
     return f"{value!r} {unit}"
 
 
+def count(number: int, one: str, many: str = "") -> str:
+    """Return a number of things as text: ``1 edit``, ``2 edits``, ``0 copies`` (``many``: a plural that is not ``one`` + s)."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def _reads_well(value: float, scale: float) -> bool:
     """Whether a size is at least one of a binary prefix and a whole number of its 64ths, e.g. 1.5 MiB."""
     return value >= scale and (value / scale * 64).is_integer()

@@ -10,7 +10,7 @@ from workbench.data import data_path
 def test_edits_are_shown_with_what_they_save_and_what_they_cost() -> None:
     trace = open_trace([data_path("traces", "synthetic_launch_bound.json.gz")])
     text = study_html(rewrites(Scenario(trace), ["capture", "split:aten::gelu=2"], propose=False))
-    assert "with 1 edits" in text
+    assert "with 1 edit:" in text
     assert text.index("capture:*") < text.index("split:aten::gelu=2")
     assert "<td class='n down'>" in text.partition("split:aten::gelu=2")[0]
     assert "<td class='n up'>" in text.partition("split:aten::gelu=2")[2]

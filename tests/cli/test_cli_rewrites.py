@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from workbench.study.documents_rewrites import RewritesDocument
+from workbench.study.terminal_rewrites import rewrites_text
 
 TRACE = "data/traces/synthetic_launch_bound.json.gz"
 
@@ -27,6 +29,24 @@ def test_rewrites_names_what_gives_most_and_what_hurts(run: Run) -> None:
     assert found["rewrites"][-1]["own_s"] < 0
     joint = sum(r["joint_s"] for r in found["rewrites"] if r["joint"])
     assert found["base_step_s"] - found["joint_step_s"] == pytest.approx(joint)
+
+
+def test_rewrites_say_what_comes_off_the_device_and_that_there_is_no_more(run: Run) -> None:
+    """12 products with a gelu in each step of the program become 12 kernels: 12 of 24 are gone, a capture removes launches only."""
+    shown = run("rewrites", TRACE, "--npu", "h100-sxm", "--limit", 1)
+    assert shown.returncode == 0, shown.stderr
+    assert "kernels off" in shown.stdout and "off the device: 0 kernels and 0 s" in shown.stdout
+    assert "invites 3 edits; 1 was tried (--limit)" in shown.stdout
+    found = json.loads(run("rewrites", TRACE, "--npu", "h100-sxm", "--json").stdout)
+    off = {one["rewrite"]: (one["kernels"], one["device_s"]) for one in found["rewrites"]}
+    assert off["capture:*"] == (0, pytest.approx(0, abs=1e-12))
+    assert off["fuse:aten::addmm > aten::gelu"][0] == 12
+    assert off["fuse:aten::addmm > aten::gelu"][1] > 0
+    assert found["joint_kernels"] == 24
+    assert found["joint_device_s"] == pytest.approx(sum(saved for _, saved in off.values()), rel=1e-6), "they touch different operators"
+    text = "\n".join(str(part) for part in rewrites_text(RewritesDocument.model_validate(found), 3))
+    assert "the recording invites 3 edits, no more" in text
+    assert "the first alone gives 80 % of it" in text
 
 
 def test_what_rewrites_lists_predict_applies(run: Run) -> None:

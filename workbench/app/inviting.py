@@ -8,6 +8,7 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 
+from workbench import units
 from workbench.app.html import Html, asset
 from workbench.app.runner import Latest, Outcome
 from workbench.app.state import Session
@@ -27,12 +28,16 @@ def study_html(study: RewriteStudy) -> str:
     count = sum(not saving.why for saving in study.savings)
     card = study.base.scenario.npu.name if study.base.scenario.npu is not None else "the recording"
     if count:
-        few = f", the first {study.enough} give 80 % of it" if study.enough < count else ""
-        said = f"{quantity(base, 's')} &rarr; {quantity(joint, 's')} a step with {count} edits: {1 - joint / base:.1%} saved{few}"
+        gives = "the first alone gives" if study.enough == 1 else f"the first {study.enough} give"
+        few = f", {gives} 80 % of it" if study.enough < count else ""
+        kernels, device_s = study.taken_off
+        off = f"; {kernels:g} kernels and {_saved(device_s)} off the device"
+        edits = units.count(count, "edit")
+        said = f"{quantity(base, 's')} &rarr; {quantity(joint, 's')} a step with {edits}: {1 - joint / base:.1%} saved{few}{off}"
     else:
         said = f"{quantity(base, 's')} a step: no edit found saves anything"
     overlap = " Steps overlap: a step counts from the end of the one before it." if study.by_period else ""
-    numbers = "".join(f"<th class='n'>{name}</th>" for name in ("places", "alone", "of step", "together"))
+    numbers = "".join(f"<th class='n'>{name}</th>" for name in ("places", "alone", "of step", "together", "kernels off", "device off"))
     head = f"<tr><th>edit</th>{numbers}<th></th></tr>"
     body = "".join(_row(saving, base) for saving in study.savings)
     told = sorted({note.text for saving in study.savings for note in saving.notes if note.code == "rewrite-assumed"})
@@ -46,7 +51,8 @@ def _row(saving: Saving, base: float) -> str:
     cells = (
         f"<td class='n'>{saving.places:,}</td><td class='n{tone}'>{_saved(saving.own_s)}</td><td class='n'>{saving.own_s / base:+.1%}</td>"
     )
-    return f"<tr><td>{escape(saving.edit.text)}</td>{cells}<td class='n'>{together}</td><td>{escape(saving.why)}</td></tr>"
+    device = f"<td class='n'>{saving.kernels:g}</td><td class='n'>{_saved(saving.device_s)}</td>"
+    return f"<tr><td>{escape(saving.edit.text)}</td>{cells}<td class='n'>{together}</td>{device}<td>{escape(saving.why)}</td></tr>"
 
 
 def _saved(seconds: float) -> str:

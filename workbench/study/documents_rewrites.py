@@ -16,6 +16,8 @@ class SavingDocument(Document):
     places: int = Field(description="where in the recording it applies")
     own_s: float = Field(description="saving alone [s]")
     joint_s: Maybe = Field(description="saving after those before it [s]; null where it cannot be applied after them")
+    kernels: float = Field(description="pieces of device work of a step it removes, alone; negative: it adds some")
+    device_s: float = Field(description="device time of a step it saves, alone [s]: not all of it shortens the step")
     joint: bool = Field(description="part of the joint step")
     why: str = Field(description="why it is not part of it; empty where it is")
     notes: list[NoteDocument]
@@ -37,6 +39,9 @@ class RewritesDocument(Document):
     measured_step_s: float
     base_step_s: float = Field(description="predicted without edits [s]")
     joint_step_s: float = Field(description="predicted with all edits that save [s]")
+    joint_kernels: float = Field(description="pieces of device work of a step that all edits that save remove")
+    joint_device_s: float = Field(description="device time of a step that all edits that save save [s]")
+    invited: int | None = Field(description="edits the recording invites, of which the first --limit were tried; null: not looked for")
     overlapping: bool = Field(description="steps overlap: a step counts from the end of the one before it")
     enough: int = Field(description="how many of the first give 80 % of the joint saving; 0: none saves")
     rewrites: list[SavingDocument]
@@ -47,6 +52,7 @@ class RewritesDocument(Document):
 def rewrites_document(path: str, study: RewriteStudy) -> RewritesDocument:
     """Return the document of a study of edits."""
     scenario = study.base.scenario
+    kernels, device_s = study.taken_off
     return RewritesDocument(
         trace=path,
         npu=scenario.npu.name if scenario.npu else None,
@@ -54,6 +60,9 @@ def rewrites_document(path: str, study: RewriteStudy) -> RewritesDocument:
         measured_step_s=study.base.measured_step_s,
         base_step_s=study.base_step_s,
         joint_step_s=study.joint_step_s,
+        joint_kernels=kernels,
+        joint_device_s=device_s,
+        invited=study.invited,
         overlapping=study.by_period,
         enough=study.enough,
         rewrites=[
@@ -62,6 +71,8 @@ def rewrites_document(path: str, study: RewriteStudy) -> RewritesDocument:
                 places=saving.places,
                 own_s=saving.own_s,
                 joint_s=saving.joint_s,
+                kernels=saving.kernels,
+                device_s=saving.device_s,
                 joint=not saving.why,
                 why=saving.why,
                 notes=_notes(saving.notes),

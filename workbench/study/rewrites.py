@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from workbench.errors import Note, Refused
+from workbench.graph.graph import DEVICE_KINDS, NodeKind
 from workbench.graph.rewrite import Rewrite, recorded
 from workbench.graph.rewrite_find import find
 from workbench.graph.rewrite_text import parse_rewrite
@@ -15,7 +18,7 @@ from workbench.study.prediction import Prediction
 from workbench.study.recorded_on import with_source
 from workbench.study.rewritten import as_recorded
 from workbench.study.scenario import Scenario
-from workbench.study.steps import overlaps
+from workbench.study.steps import kept_steps, overlaps
 
 MOST_PROPOSED = 20
 """Proposals that are replayed, those that touch most recorded time."""
@@ -31,12 +34,15 @@ class Saving:
     """What one edit saves of the step [s]; negative: it costs.
 
     ``own_s`` is alone; ``joint_s`` after those before it in the list (nan: it is not among the joint ones, ``why`` says why).
+    ``kernels`` and ``device_s`` are what it takes off the device in a step, alone: pieces of work and their time (negative: adds).
     """
 
     edit: Rewrite
     places: int
     own_s: float
     joint_s: float
+    kernels: float
+    device_s: float
     why: str
     notes: tuple[Note, ...]
 
@@ -50,6 +56,12 @@ class RewriteStudy:
     savings: tuple[Saving, ...]
     refused: tuple[tuple[str, str], ...]  # edit, reason
     by_period: bool  # steps overlap: a step counts from the end of the one before it
+    invited: int | None  # how many edits the recording invites, tried or not (None: not looked for)
+
+    @property
+    def taken_off(self) -> tuple[float, float]:
+        """Pieces of device work and device time [s] of a step that all edits that save take off together."""
+        return _taken_off(self.base, self.joint)
 
     @property
     def base_step_s(self) -> float:
@@ -102,8 +114,8 @@ def rewrites(scenario: Scenario, edits: Sequence[Rewrite | str] = (), *, propose
         raise Refused("limit", f"{limit!r} is no number of proposals", "give a whole number, 0 or more")
     base = predict(scenario)
     asked = [parse_rewrite(edit) if isinstance(edit, str) else edit for edit in edits]
-    if propose:
-        asked += [edit for edit in proposals(base.scenario)[:limit] if edit not in asked]
+    invited = proposals(base.scenario) if propose else []
+    asked += [edit for edit in invited[:limit] if edit not in asked]
     tried: list[tuple[Rewrite, Prediction]] = []
     refused: list[tuple[str, str]] = []
     for edit in dict.fromkeys(asked):
@@ -114,11 +126,28 @@ def rewrites(scenario: Scenario, edits: Sequence[Rewrite | str] = (), *, propose
     by_period = any(overlaps(p.step_time_s, p.period_s) for p in (base, *(p for _, p in tried)))
     tried.sort(key=lambda pair: _step_s(pair[1], by_period=by_period))
     joint, savings = _greedy(base, tried, by_period=by_period)
-    return RewriteStudy(base, joint, tuple(savings), tuple(refused), by_period)
+    return RewriteStudy(base, joint, tuple(savings), tuple(refused), by_period, len(invited) if propose else None)
 
 
 def _step_s(prediction: Prediction, *, by_period: bool) -> float:
     return prediction.period_s if by_period else prediction.step_time_s
+
+
+def _taken_off(base: Prediction, after: Prediction) -> tuple[float, float]:
+    """Return by how many pieces of device work, and by how much of their time [s], a mean step differs."""
+    (before, spent), (left, rest) = map(_on_device, (base, after))
+    return before - left, spent - rest
+
+
+def _on_device(prediction: Prediction) -> tuple[float, float]:
+    """Pieces of device work of a mean step, and their time [s]; of a recording of the host alone, its operators."""
+    graph = prediction.graph
+    kept = kept_steps(graph.step_complete)
+    work = np.isin(graph.kind, DEVICE_KINDS) | ((graph.kind == NodeKind.HOST_WORK) & (graph.op >= 0))
+    mine = work & (graph.step >= 0)
+    mine[mine] = kept[graph.step[mine]]
+    steps = max(int(kept.sum()), 1)
+    return float(mine.sum()) / steps, float(prediction.node_s[mine].sum()) / steps
 
 
 def proposals(scenario: Scenario) -> list[Rewrite]:
@@ -165,5 +194,5 @@ def _greedy(base: Prediction, tried: Sequence[tuple[Rewrite, Prediction]], *, by
                 joint = joint if why else after
             except Refused as fault:
                 why, gain = f"taken by those before it: {fault.what}", float("nan")
-        (left if why else taken).append(Saving(edit, places, own, gain, why, notes))
+        (left if why else taken).append(Saving(edit, places, own, gain, *_taken_off(base, alone), why, notes))
     return joint, [*taken, *left]
