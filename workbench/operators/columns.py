@@ -21,6 +21,7 @@ from workbench.operators.listed import Dims, Listed
 from workbench.operators.moved import moved
 from workbench.operators.shaped import extents
 from workbench.operators.sheet import Sheet
+from workbench.operators.sides import BOTH, side
 from workbench.operators.table import DIMS, ITEMSIZE, Dtype, Kind
 from workbench.operators.words import Word, element_type, unknown, word
 
@@ -78,12 +79,10 @@ def columns_of(sheet: Sheet, needs_time: bool = False, clock: float | None = Non
         raise InvalidSpec(f"{where}: column {twice!r}", f"{what}: {', '.join(clash)}", "name every column once")
     time, factor = _time_column(sheet, names, where, needs_time, clock)
     unused = [name for name in names if name and name not in KNOWN and name != "line" and name != time and not headings.is_cycles(name)]
-    for name in unused:
-        absent = (KNOWN | {"latency_us"}) - set(names)
-        doubled = len(name) == 2 and name[0] == name[1] and name[0] in absent
-        near = [name[0]] if doubled else difflib.get_close_matches(name, sorted(absent), 1, 0.8) if len(name) > 3 else []
-        if near and not headings.time_unit(name):
-            raise InvalidSpec(f"{where}: column {name!r}", "unknown column", f"did you mean {near[0]!r}? (or give it a name of its own)")
+    if wrong := headings.misspelt(unused, names):
+        near, column = ", ".join(map(repr, wrong.values())), "column" if len(wrong) == 1 else "columns"
+        fix = f"did you mean {near}? (or give it a name of its own)"
+        raise InvalidSpec(f"{where}: {column} {', '.join(map(repr, wrong))}", f"unknown {column}", fix)
     at = {name: index for index, name in enumerate(names) if name}
     label, title = (next((key for key in keys if key in at), None) for keys in (LABELS, TITLES))
     return Columns(at, time, factor, label, title, tuple(unused), _mark(sheet, at, time), launch_grid.exchanged(sheet.rows, at))
@@ -121,7 +120,7 @@ def _mark(sheet: Sheet, at: Mapping[str, int], time: str | None) -> str:
     first = decimal_mark(row[at[time]] for row in sheet.rows) if time is not None else "."
     if first != "?":
         return first
-    rest = [index for name, index in at.items() if name not in SHAPES and name not in LABELS and name != "signature"]
+    rest = [index for name, index in at.items() if name not in (*SHAPES, *LABELS, *BOTH, "signature")]
     return decimal_mark(row[index] for row in sheet.rows for index in rest)
 
 
@@ -242,7 +241,8 @@ def dims_of(sheet: Sheet, columns: Columns, row: int, found: Word) -> Dims | str
     for dim, names in ALIASES[kind].items():
         name = next((name for name in names if name in columns.at and not missing(cells[columns.at[name]])), None)
         if name is not None and dim != "layout":
-            given[dim] = whole(cells[columns.at[name]], sheet.where(row, name), MOST_SMALL if dim not in LARGE else MOST, columns.mark)
+            place, most = sheet.where(row, name), MOST_SMALL if dim not in LARGE else MOST
+            given[dim] = whole(side(cells[columns.at[name]], name, dim, place), place, most, columns.mark)
     _from_others(sheet, columns, row, kind, given)
     texts = [cells[columns.at[name]] if name in columns.at else "" for name in (*SHAPES, "layout")]
     if not all(map(missing, texts[:4])):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
@@ -24,8 +25,9 @@ SILENT = (
 """Columns that carry no dimension and need no remark."""
 _MATMUL = {"batch": ("batch", "b", "groups", "g"), "m": ("m",), "n": ("n",), "k": ("k",)}
 _CONV = {
-    "n": ("n", "batch"), "c": ("c", "in_channels"), "h": ("h",), "w": ("w",), "k": ("k", "out_channels"), "r": ("r", "kernel_h"),
-    "s": ("s", "kernel_w"), **{name: (name,) for name in DIMS[Kind.CONV_FORWARD][7:]},
+    "n": ("n", "batch"), "c": ("c", "in_channels"), "h": ("h",), "w": ("w",), "k": ("k", "out_channels"),
+    "r": ("r", "kernel_h", "kernel_size"), "s": ("s", "kernel_w", "kernel_size"),
+    **{name: (name, name[:-2]) if name[-2:] in ("_h", "_w") else (name,) for name in DIMS[Kind.CONV_FORWARD][7:]},
 }  # fmt: skip
 _ATTENTION = {
     "batch": ("batch", "b"), "heads": ("heads", "h", "q_heads", "num_heads"), "kv_heads": ("kv_heads", "hkv", "num_kv_heads"),
@@ -132,6 +134,24 @@ def canonical(name: str) -> str:
         if text in _spellings():
             return _spellings()[text]
     return short if short in KNOWN and short != plain and len(short) > 0 else plain
+
+
+def misspelt(unused: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Return those of the unused columns that nearly are a known one which the table lacks, and that one's name.
+
+    Parameters
+    ----------
+    unused, names : sequence of str
+        Columns no dimension is read from, and all columns; as `canonical` returns them.
+    """
+    absent = (KNOWN | {"latency_us"}) - set(names)
+    out = {}
+    for name in unused:
+        doubled = len(name) == 2 and name[0] == name[1] and name[0] in absent
+        near = [name[0]] if doubled else difflib.get_close_matches(name, sorted(absent), 1, 0.8) if len(name) > 3 else []
+        if near and not time_unit(name):
+            out[name] = near[0]
+    return out
 
 
 def known(name: str) -> bool:
