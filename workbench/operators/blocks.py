@@ -96,12 +96,16 @@ class BlockMessage:
 
 @dataclass(frozen=True)
 class Saved:
-    """A tensor a block keeps for its backward pass: whole bytes [B], the axes that divide it, whether selective recomputation drops it."""
+    """A tensor a block keeps for its backward pass: whole bytes [B], the axes that divide it, whether selective recomputation drops it.
+
+    ``units`` as in `Divided`: where tensor parallelism divides it in whole heads only.
+    """
 
     name: str
     bytes: float
     divided: tuple[Axis, ...] = ()
     selective: bool = False
+    units: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,12 +114,16 @@ class Weight:
 
     Experts are divided by ep (their gradients are then reduced over the dp x cp / ep cards that hold the same ones).
     ``tied``: shared with another block of that name (embedding and output head): on two pipeline stages both hold it.
+    ``units`` as in `Divided`: keys and values of few heads are held in copies where tensor parallelism is wider.
+    ``active``: share of it that one token uses (experts: chosen ones over all).
     """
 
     name: str
     elements: float
     divided: tuple[Axis, ...] = ()
     tied: str = ""
+    units: tuple[tuple[int, int], ...] = ()
+    active: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -124,6 +132,7 @@ class Block:
 
     ``steps`` are forward operators and messages in order; ``backward`` those of the backward pass in its order, its messages
     in their mirrored places: what was left last in the forward pass is entered first. ``handed`` bytes go to the next block, whole [B].
+    ``cache`` is what it keeps from token to token (keys and values of inference).
     """
 
     name: str
@@ -135,6 +144,7 @@ class Block:
     handed_divided: tuple[Axis, ...] = (Axis.CP, Axis.SP)
     count: int = 1
     layer: bool = True  # counts among the layers that a pipeline divides; embedding and head do not
+    cache: tuple[Saved, ...] = ()
 
     @property
     def parameters(self) -> float:
@@ -178,12 +188,20 @@ class Model:
     @property
     def parameters(self) -> float:
         """All parameters; a tied weight counts once."""
+        return sum(elements for elements, _ in self._weights())
+
+    @property
+    def active_parameters(self) -> float:
+        """Parameters that one token uses: of experts only the chosen ones."""
+        return sum(elements * active for elements, active in self._weights())
+
+    def _weights(self) -> list[tuple[float, float]]:
         seen: set[str] = set()
-        total = 0.0
+        out: list[tuple[float, float]] = []
         for block in self.blocks:
             for weight in block.weights:
-                if weight.tied and weight.tied in seen:
-                    continue
-                seen.add(weight.tied or weight.name + block.name)
-                total += block.count * weight.elements
-        return total
+                if not (weight.tied and weight.tied in seen):
+                    out.append((block.count * weight.elements, weight.active))
+                if weight.tied:
+                    seen.add(weight.tied)
+        return out
