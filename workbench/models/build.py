@@ -136,10 +136,10 @@ def _limits(spec: ModelSpec, blocks: list[Block], found: list[Limit], job: Job) 
     out = list(dict.fromkeys(found))
     out.append(Limit("layers", sum(block.count for block in blocks if block.layer), Axis.PP))
     if not any(limit.axis == Axis.TP for limit in out):
-        out.append(Limit(f"parts that tensor parallelism divides of {spec.name}", 1, Axis.TP))
+        out.append(Limit("layer that tensor parallelism divides", 0, Axis.TP))
     if not any(limit.axis == Axis.EP for limit in out):
-        out.append(Limit(f"experts of {spec.name}", 1, Axis.EP))
-    out.append(Limit("tokens", job.tokens if spec.input == "tokens" and job.phase != "decode" else 1, Axis.CP))
+        out.append(Limit("experts", 0, Axis.EP))
+    out.append(Limit("tokens", job.tokens if spec.input == "tokens" and job.phase != "decode" else 0, Axis.CP))
     return tuple(out)
 
 

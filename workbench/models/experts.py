@@ -29,11 +29,11 @@ def moe(given: Given, flow: Flow, job: Job) -> Part:
         rowwise("router softmax", Kind.SOFTMAX, job, flow.rows, experts, SPREAD),
         rowwise("router choice", Kind.SORT, job, flow.rows, experts, SPREAD),
         elementwise("permute", job, copies * flow.width, SPREAD, 1.0, 1.0, (1.0, 1.0)),
-        BlockMessage("dispatch", Role.EP_DISPATCH, whole, OUTSIDE, fan_out=float(top)),
+        BlockMessage("dispatch", Role.EP_DISPATCH, whole, OUTSIDE, fan_out=float(top), experts=experts),
         enter("experts", whole * top),
         *_grouped(given, flow, job, copies, inner),
         leave("experts", whole * top),
-        BlockMessage("combine", Role.EP_COMBINE, whole, OUTSIDE, fan_out=float(top)),
+        BlockMessage("combine", Role.EP_COMBINE, whole, OUTSIDE, fan_out=float(top), experts=experts),
         elementwise("weighted sum", job, copies * flow.width, SPREAD, 1.0, 1.0 / top, (1.0 / top + 1.0, 1.0), 2.0),
     ]
     up = 2 if given.text("activation") in GATED else 1

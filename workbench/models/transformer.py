@@ -97,7 +97,7 @@ def attention(given: Given, flow: Flow, job: Job) -> Part:
         by = Divided((Axis.CP, Axis.TP))
         steps.append(elementwise("rotary", job, flow.rows * (heads + kv) * dim, by, 1.0, 1.0, (1.0, 1.0), 6.0))
     if job.phase != "decode":
-        steps.append(BlockMessage("keys and values", Role.CP_KEYS, 2.0 * flow.rows * kv * dim * size, (Axis.CP, Axis.TP)))
+        steps.append(BlockMessage("keys and values", Role.CP_KEYS, 2.0 * flow.rows * kv * dim * size, (Axis.TP,), units=((kv, 1),)))
     core, kept = _core(given, flow, job, (heads, kv, dim))
     steps += [*core, linear("attention out", job, flow.rows, width, heads * dim, by={"k": out}, bias=bias),
               leave("attention", flow.elements * size)]  # fmt: skip

@@ -92,6 +92,8 @@ class BlockMessage:
     divided: tuple[Axis, ...] = ()
     phase: Phase = Phase.FORWARD  # INPUT where it stands in the backward pass
     fan_out: float = 1.0  # of a dispatch: copies of a token, its experts
+    experts: int = 0  # of a dispatch: all of them
+    units: tuple[tuple[int, int], ...] = ()  # as in `Divided`: of keys and values, their heads
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Limit:
-    """An extent that an axis must divide: ``("heads", 64, tp)``; where ``replicates``, more cards than that keep copies instead."""
+    """An extent that an axis must divide: ``("heads", 64, tp)``; 0: there is none, one card only.
+
+    Where it ``replicates``, more cards than that keep copies instead.
+    """
 
     name: str
     extent: int

@@ -1,0 +1,148 @@
+"""Memory of every stage of a plan: parameters, gradients, optimizer, activations in flight, working tensors; and why it does not fit.
+
+Mixed-precision Adam holds 2 bytes of parameter, 2 of gradient and 12 of optimizer (fp32 parameter, two moments) for every parameter;
+ZeRO divides the 12 over the cards of data parallelism (1), the gradients too (2), the parameters too (3): Rajbhandari et al., ZeRO, arXiv
+1910.02054, section 3.1 and figure 1. Megatron-LM accumulates gradients in fp32: 4 bytes in place of 2 (`MEGATRON`).
+What a layer keeps for its backward pass: `workbench.models`, after Korthikanti et al., arXiv 2205.05198; as often as the schedule has
+microbatches in flight on the stage (`workbench.scale.schedules`). It is an estimate: allocators round up and leave gaps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from workbench import units
+from workbench.scale.plan import RECOMPUTE, ParallelPlan
+from workbench.scale.schedules import Schedule, What, schedule
+from workbench.scale.shard import Share
+from workbench.scale.stages import Stages
+
+PARTS = ("parameters", "gradients", "optimizer", "activations", "working", "cache", "reserve")
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Bytes that every parameter takes [B], and what a card holds besides: driver context, library buffers [B]."""
+
+    parameter: float = 2.0
+    gradient: float = 2.0
+    optimizer: float = 12.0
+    reserve: float = 1.5e9
+
+
+ADAM, MEGATRON = Bytes(), Bytes(gradient=4.0)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of the card with most of every stage: ``parts[s, k]`` of stage s by `PARTS`, float64 [p, 7] [B]; microbatches in flight [p]."""
+
+    parts: np.ndarray
+    in_flight: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        """Float64 [p] [B]."""
+        return np.asarray(self.parts.sum(axis=1))
+
+    @property
+    def heaviest(self) -> int:
+        """Stage that needs most."""
+        return int(np.argmax(self.total))
+
+    @property
+    def peak(self) -> float:
+        """What the heaviest stage needs [B]."""
+        return float(self.total.max())
+
+    def why(self, capacity: float) -> str:
+        """Return why it does not fit into a capacity [B], with the largest parts; empty where it fits."""
+        if self.peak <= capacity:
+            return ""
+        stage = self.heaviest
+        order = np.argsort(self.parts[stage])[::-1][:3]
+        parts = ", ".join(f"{PARTS[k]} {units.format(float(self.parts[stage, k]), 'B', 3)}" for k in order if self.parts[stage, k] > 0)
+        flight = self.in_flight[stage]
+        beside = f", {flight:g} microbatches in flight" if flight > 1 else ""
+        return (
+            f"stage {stage} needs {units.format(self.peak, 'B', 3)} of {units.format(capacity, 'B', 3)}: {parts}{beside}; "
+            f"{units.format(self.peak - capacity, 'B', 3)} too much"
+        )
+
+
+def memory(share: Share, held: Stages, plan: ParallelPlan, *, state: Bytes = ADAM, training: bool = True) -> Memory:
+    """Return the memory of every stage.
+
+    Parameters
+    ----------
+    share : Share
+        What a card runs and keeps of every block.
+    held : Stages
+        Which blocks every stage holds.
+    plan : ParallelPlan
+    state : Bytes
+        Bytes a parameter.
+    training : bool
+        Whether there are gradients, an optimizer and activations that are kept.
+
+    Returns
+    -------
+    Memory
+    """
+    blocks = held.of_stage.astype(np.float64)
+    dense, experts = blocks @ share.weights, blocks @ share.experts
+    shards = np.array([plan.dp * plan.cp, max(plan.dp * plan.cp // plan.ep, 1)], dtype=np.float64)
+
+    def states(size: float, from_zero: int) -> np.ndarray:
+        over = shards if plan.zero >= from_zero else np.ones(2)
+        return size * (dense / over[0] + experts / over[1])
+
+    parts = np.zeros((plan.pp, len(PARTS)))
+    parts[:, 0] = states(state.parameter, 3)
+    parts[:, 5] = blocks @ share.cache
+    parts[:, 6] = state.reserve
+    flight = np.ones(plan.pp)
+    one = np.where(blocks > 0, share.kept[0], 0.0)
+    if training:
+        parts[:, 1], parts[:, 2] = states(state.gradient, 2), states(state.optimizer, 1)
+        kept = held.holds @ share.kept[RECOMPUTE.index(plan.recompute)]
+        flight, parts[:, 3] = _activations(plan, kept)
+        if plan.recompute != "none":  # the layer that is run again
+            parts[:, 4] += np.maximum(
+                one.max(axis=1) - np.where(blocks > 0, share.kept[RECOMPUTE.index(plan.recompute)], 0.0).max(axis=1), 0.0
+            )
+    parts[:, 4] += 2.0 * np.where(blocks > 0, share.handed, 0.0)[:, :].max(axis=1)
+    if plan.zero == 3 and shards[0] > 1:  # layers gathered ahead, and the one that runs
+        parts[:, 4] += (plan.prefetch + 1) * state.parameter * np.where(blocks > 0, share.weights, 0.0).max(axis=1)
+    if training and plan.dp * plan.cp > 1:
+        parts[:, 4] += min(plan.bucket_bytes, 1e12)
+    return Memory(parts, flight)
+
+
+@lru_cache(maxsize=512)
+def _schedule(name: str, stages: int, microbatches: int, virtual: int) -> Schedule:
+    return schedule(name, stages, microbatches, virtual)
+
+
+def _activations(plan: ParallelPlan, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return microbatches in flight and the most bytes kept at once, float64 [p] each; ``kept`` is [p, v] of one microbatch.
+
+    After 3 p v microbatches no schedule but GPipe has more in flight.
+    """
+    if plan.schedule == "gpipe":
+        return np.full(plan.pp, float(plan.microbatches)), plan.microbatches * kept.sum(axis=1)
+    most = min(plan.microbatches, 3 * plan.pp * plan.virtual_stages)
+    if plan.schedule == "interleaved":
+        most = -(-most // plan.pp) * plan.pp
+    order = _schedule(plan.schedule, plan.pp, most, plan.virtual_stages)
+    sign = np.select([order.what == What.FORWARD, order.what == What.INPUT], [1.0, 0.0], -1.0)
+    change = sign * kept[order.stage, order.chunk]
+    out = np.zeros((2, plan.pp))
+    for at, steps in enumerate((sign / plan.virtual_stages, change)):
+        running = np.cumsum(steps)
+        before = np.concatenate([[0.0], running])[order.ptr[:-1]]
+        out[at] = np.maximum.reduceat(running, order.ptr[:-1]) - before
+    return out[0], out[1]
