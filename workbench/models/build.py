@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -77,7 +77,7 @@ def build(
         made, flow, found = _block(block, flow, job)
         blocks.append(made)
         limits += found
-    flops = sum(block.count * _model_flops(op) for block in blocks for op in block.steps if isinstance(op, BlockOp))
+    flops = _forward_flops(blocks)
     many_tokens = job.tokens if spec.input == "tokens" else 1
     return Model(spec.name, tuple(blocks), job.batch, many_tokens, flops, _limits(spec, blocks, limits, job), job.dtype, job.training)
 
@@ -141,6 +141,21 @@ def _limits(spec: ModelSpec, blocks: list[Block], found: list[Limit], job: Job) 
         out.append(Limit("experts", 0, Axis.EP))
     out.append(Limit("tokens", job.tokens if spec.input == "tokens" and job.phase != "decode" else 0, Axis.CP))
     return tuple(out)
+
+
+def flops_of(model: Model, *, selective: bool = False, layers: bool = False) -> float:
+    """Return model FLOPs of a forward pass [FLOP]: of all operators, of those that selective recomputation repeats, of layers only."""
+    return _forward_flops(model.blocks, selective=selective, layers=layers)
+
+
+def _forward_flops(blocks: Iterable[Block], *, selective: bool = False, layers: bool = False) -> float:
+    chosen = [block for block in blocks if block.layer or not layers]
+    return sum(
+        block.count * _model_flops(op)
+        for block in chosen
+        for op in block.steps
+        if isinstance(op, BlockOp) and (op.selective or not selective)
+    )
 
 
 def _model_flops(op: BlockOp) -> float:
