@@ -11,6 +11,7 @@ from workbench.graph.graph import EdgeKind, NodeKind
 from workbench.graph.rewrite import Rewritten, Tally, finished
 from workbench.graph.rewrite_draft import Draft
 from workbench.graph.rewrite_host import Host
+from workbench.graph.rewrite_operands import read_whole
 from workbench.graph.rewrite_rows import Made, NewRow, Rows, row_of
 from workbench.graph.rewrite_view import View
 from workbench.operators.table import COLLECTIVES, DIMS, ITEMSIZE, Dtype, Kind
@@ -109,7 +110,7 @@ class Split:
             elif of.has_device and (len(view.nodes(unit)) > 1 or len(view.calls(unit)) != 1):
                 tally.refuse("it takes several kernels, or its launch is not recorded", "split an operator of one kernel")
             else:
-                self._split(draft, view, unit, rows.add(part_row(rows, view, row, name, self.parts)), of.has_device)
+                self._split(draft, view, unit, rows.add(part_row(rows, view, unit, name, self.parts)), of.has_device)
                 tally.done += 1
         return finished(of, draft, rows, tally)
 
@@ -130,19 +131,20 @@ def extent_of(view: View, row: int, name: str) -> int:
     return int(view.table.dims[row, DIMS[Kind(view.table.kind[row])].index(name)])
 
 
-def part_row(rows: Rows, view: View, row: int, name: str, parts: int) -> NewRow:
-    """Return the row of one of some equal parts; what all parts read (weights) is read by each.
+def part_row(rows: Rows, view: View, unit: int, name: str, parts: int) -> NewRow:
+    """Return the row of one of some equal parts; what all parts read (weights, broadcast operands) is read by each.
 
     Parameters
     ----------
     rows : Rows
     view : View
-    row : int
+    unit : int
     name : str
         Dimension that is cut.
     parts : int
     """
-    table, kind = view.table, Kind(view.table.kind[row])
+    table, row = view.table, int(view.row[unit])
+    kind = Kind(table.kind[row])
     dims = table.dims[row].tolist()
     dims[DIMS[kind].index(name)] //= parts
     whole = 0.0
@@ -152,6 +154,7 @@ def part_row(rows: Rows, view: View, row: int, name: str, parts: int) -> NewRow:
         _, c, _, _, k, r, s, *_ = dims
         whole = float(k * c * r * s * max(dims[15], 1)) / max(dims[13], 1) * ITEMSIZE[Dtype(table.dtype[row])]
     read = float(table.bytes_read[row])
+    more = read_whole(view.call_of(unit), kind, Dtype(table.dtype[row]), parts)
     return row_of(
         table,
         row,
@@ -159,7 +162,7 @@ def part_row(rows: Rows, view: View, row: int, name: str, parts: int) -> NewRow:
         signature=f"{table.signature[row]} /{parts}",
         dims=tuple(dims),
         flops=float(table.flops[row]) / parts,
-        bytes_read=max(read - whole, 0.0) / parts + min(whole, read),
+        bytes_read=min(max(read - whole, 0.0) / parts + min(whole, read) + more, read),
         bytes_written=float(table.bytes_written[row]) / parts,
     )
 
