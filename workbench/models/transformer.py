@@ -147,7 +147,9 @@ def _core(given: Given, flow: Flow, job: Job, shape: tuple[int, int, int]) -> tu
         steps.append(elementwise("scores dropout", job, scores, spread, 1.0, 1.0 + MASK, (1.0 + MASK, 1.0)))
         kept_ += [Saved("scores dropout", scores * job.size, INSIDE, selective=True, units=((heads, 1),)),
                   Saved("scores dropout mask", float(scores), INSIDE, selective=True, units=((heads, 1),))]  # fmt: skip
-    return selective((*steps, product("values", dim, job.keys))), tuple(kept_)
+    # heads side by side again; backward the same, and the gradients of queries, keys and values into one tensor
+    merge = elementwise("heads merge", job, flow.rows * heads * dim, spread, 1.0, 1.0, (4.0, 4.0))
+    return (*selective((*steps, product("values", dim, job.keys))), merge), tuple(kept_)
 
 
 def mlp(given: Given, flow: Flow, job: Job) -> Part:
@@ -194,14 +196,29 @@ def head(given: Given, flow: Flow, job: Job) -> Part:
     ]
     saved: tuple[Saved, ...] = ()
     if job.training:
-        loss = rowwise("loss", Kind.SOFTMAX, job, rows, vocab, ROWS, by)
-        steps.append(replace(loss, op=replace(loss.op, dtype=Dtype.FP32)))
+        steps += _loss(job, rows, vocab, Divided((Axis.CP, Axis.TP)))
         saved = (Saved("head input", rows * width * job.size, OUTSIDE), Saved("scores in fp32", 4.0 * rows * vocab, INSIDE))
     tied = given.flag("tied")
     weights = [Weight("head", float(vocab * width), (Axis.TP,), tied="tokens" if tied else "")]
     if given.flag("bias"):
         weights.append(Weight("head bias", float(vocab), (Axis.TP,)))
     return Part(replace(flow, rows=rows, width=vocab), tuple(steps), tuple(weights), saved)
+
+
+def _loss(job: Job, rows: int, vocab: int, by: Divided) -> tuple[Forward, ...]:
+    """Return the cross-entropy over scores: widened to fp32, softmax; unfused passes of a vocabulary that is divided.
+
+    Those passes: largest, difference, exponential, sum, quotient (Megatron-LM, core/tensor_parallel/cross_entropy.py): five reads and
+    three writes, of which the softmax here is one and one.
+    """
+    wide = replace(job, dtype=Dtype.FP32)
+    out = [
+        elementwise("scores to fp32", wide, rows * vocab, by, 0.5, 1.0, (1.0, 0.5)),
+        rowwise("loss", Kind.SOFTMAX, wide, rows, vocab, ROWS, TP),
+    ]
+    if job.attention == "unfused":
+        out.append(elementwise("loss passes", wide, rows * vocab, by, 4.0, 2.0, (0.5, 0.0)))
+    return tuple(out)
 
 
 def dense(given: Given, flow: Flow, job: Job) -> Part:

@@ -146,7 +146,7 @@ def data_parallel(
         Numbers that do not fit each other, negative times.
     """
     f, b, r = (_times(a, word) for a, word in ((forward_s, "forward passes"), (backward_s, "backward passes"), (reduce_s, "gradients")))
-    g = _times(np.zeros(0) if gather_s is None else gather_s, "gathering")
+    g = _times(np.zeros(1) if gather_s is None else gather_s, "gathering")
     _check(f, b, r, g, buckets, zero, prefetch, slowdown, microbatches)
     turn = np.tile([False, True], microbatches) if backward is None else np.asarray(backward, dtype=bool)
     if turn.sum() != microbatches or len(turn) != 2 * microbatches:

@@ -73,7 +73,7 @@ def assemble(
     held, m = stages(model, plan), plan.microbatches
     factor = factors(slow, plan.pp)
     order, orders = orders_of(plan.schedule, plan.pp, m, plan.virtual_stages)
-    ops = times(order, _chunks(held, priced.compute_s, priced.exposed_s.sum(axis=0), factor))
+    ops = times(order, _chunks(held, priced.compute_s, priced.exposed_s.sum(axis=0) + priced.host_s, factor))
     latency, occupancy = _link(cluster, plan, _handed(model, priced), system)
     run = replay_schedule(orders, ops, latency, occupancy)
     free = run if plan.pp == 1 else replay_schedule(orders, ops)
@@ -92,15 +92,15 @@ def assemble(
     def spent(values: np.ndarray) -> float:
         return m * float(factor[busiest]) * float((values @ blocks).sum())
 
-    compute, device = spent(priced.compute_s), spent(priced.device_s)
+    compute, host = spent(priced.compute_s), m * float((priced.host_s @ blocks).sum())
     again = spent(priced.compute_s[1:2])
     flops = model.model_flops * plan.dp * m
     return PlanStep(
         model=model, plan=plan, cluster=cluster.name, npu=npu.name, system=system, step_s=step,
-        low_s=step - max(device - spent(priced.low_s), 0.0), high_s=step + max(spent(priced.high_s) - device, 0.0),
+        low_s=step - max(compute - spent(priced.low_s), 0.0), high_s=step + max(spent(priced.high_s) - compute, 0.0),
         compute_s=compute, exposed_s=exposed, messages_s=messages, tier=_tiers(cluster, plan),
-        bubble_s=max(step - float(update[pace]) - compute - sum(exposed.values()), 0.0), optimizer_s=float(update[pace]),
-        again_s=again, host_s=compute - device, memory=memory(priced.share, held, plan, state=state), capacity=capacity_of(npu),
+        bubble_s=max(step - float(update[pace]) - compute - host - sum(exposed.values()), 0.0), optimizer_s=float(update[pace]),
+        again_s=again, host_s=host, memory=memory(priced.share, held, plan, state=state), capacity=capacity_of(npu),
         tokens=float(plan.global_batch * model.tokens), model_flops=3.0 * flops,
         executed_flops=3.0 * flops + _again_flops(model, plan, flops), peak=npu.peak_flops(model.dtype.name.lower()),
         energy_j=_energy(held, priced, plan, step), warnings=warnings, order=order, run=run, notes=_notes(priced, npu, system),
@@ -134,11 +134,18 @@ def _handed(model: Model, priced: Priced) -> float:
 
 
 def _link(cluster: ClusterSpec, plan: ParallelPlan, size: float, system: System) -> tuple[float, float]:
-    """Return latency and occupancy of a message from a stage to the next [s]."""
+    """Return latency and occupancy of a message from a stage to the next [s].
+
+    Cards of tensor parallelism hold the same activation: each sends a part, and they gather it where it arrives, inside their unit
+    (Narayanan et al., arXiv 2104.04473, section 4.1). With sequence parallelism each has a part only.
+    """
     if plan.pp == 1:
         return 0.0, 0.0
-    start, whole = along(cluster, Kind.SEND_RECV, 2, plan.stride(Axis.PP)).seconds(np.array([0.0, size])) * system.network
-    return float(start), float(whole - start)
+    doubled = plan.tp > 1 and not plan.sequence_parallel
+    part = size / plan.tp if doubled else size
+    start, whole = along(cluster, Kind.SEND_RECV, 2, plan.stride(Axis.PP)).seconds(np.array([0.0, part])) * system.network
+    gather = along(cluster, Kind.ALL_GATHER, plan.tp, plan.stride(Axis.TP)).seconds(np.array([size]))[0] if doubled else 0.0
+    return float(start + gather * system.network), float(whole - start)
 
 
 def _beside(
@@ -149,7 +156,7 @@ def _beside(
     Weights are divided over dp x cp, those of experts over dp x cp / ep; the passes of the stage's layers hide them.
     """
     layers = np.repeat(np.arange(len(blocks)), blocks)
-    forward, back, weight = (values[layers] for values in of_pass(priced.compute_s * factor + priced.exposed_s.sum(axis=0)))
+    forward, back, weight = (values[layers] for values in of_pass(priced.compute_s * factor + priced.exposed_s.sum(axis=0) + priced.host_s))
     stride = min(plan.stride(Axis.DP), plan.stride(Axis.CP))
     spent = np.zeros((2, len(layers)))  # gradients, parameters
     for sizes, cards, step in (
@@ -211,7 +218,7 @@ def _energy(held: Stages, priced: Priced, plan: ParallelPlan, step: float) -> fl
     """Return the energy of a step on all cards [J]: operators, the update, and idle power for the rest of the step."""
     blocks, m = held.of_stage, plan.microbatches
     update = _updated(held, priced, plan)
-    busy = m * (blocks @ priced.device_s.sum(axis=0)) + update * priced.adam_s
+    busy = m * (blocks @ priced.compute_s.sum(axis=0)) + update * priced.adam_s
     taken = m * (blocks @ priced.energy_j.sum(axis=0)) + update * priced.adam_j + priced.idle_w * np.maximum(step - busy, 0.0)
     return float(taken.sum() * plan.dp * plan.tp * plan.cp)
 

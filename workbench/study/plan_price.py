@@ -35,8 +35,8 @@ class Priced:
     """Times of one share by pass w and block b; messages by axis a of `AXES`."""
 
     share: Share
-    compute_s: np.ndarray  # float64 [4, B] [s], at least what the host needs to launch the operators
-    device_s: np.ndarray  # float64 [4, B] [s], the operators alone
+    compute_s: np.ndarray  # float64 [4, B] [s], operators
+    host_s: np.ndarray  # float64 [4, B] [s], what the host needs beyond operators and messages to launch them
     low_s: np.ndarray  # float64 [4, B] [s], ends of their 80 % interval
     high_s: np.ndarray
     exposed_s: np.ndarray  # float64 [A, 4, B]
@@ -108,11 +108,11 @@ def price(asked: Sequence[tuple[Model, ParallelPlan]], npu: NpuSpec, cluster: Cl
     adam_s, adam_j = float(cost.seconds[count, 0]) / COUNT, float(energy[count]) / COUNT
     out = []
     for one, (_, plan) in zip(divided, asked, strict=True):
-        device = times(one, seconds)
-        held = np.maximum(device, times(one, np.ones(count)) * system.host_s)
-        messages, exposed = _messages(one, plan, cluster, held, system)
+        compute = times(one, seconds)
+        messages, exposed, sent = _messages(one, plan, cluster, compute, system)
+        host = np.maximum(system.host_s * (times(one, np.ones(count)) + sent) - compute - exposed.sum(axis=0), 0.0)
         bounds = times(one, low), times(one, high)
-        out.append(Priced(one, held, device, *bounds, exposed, messages, times(one, energy[:count]), adam_s, adam_j, idle, why))
+        out.append(Priced(one, compute, host, *bounds, exposed, messages, times(one, energy[:count]), adam_s, adam_j, idle, why))
     return tuple(out)
 
 
@@ -120,8 +120,10 @@ def _with_adam(table: OpTable) -> OpTable:
     return join([table, operator_list([Listed("adam", Dtype.FP32, (COUNT, 1), ADAM)])])
 
 
-def _messages(share: Share, plan: ParallelPlan, cluster: ClusterSpec, compute: np.ndarray, system: System) -> tuple[np.ndarray, np.ndarray]:
-    """Return the time of all messages and what of it is exposed, float64 [A, 4, B] [s].
+def _messages(
+    share: Share, plan: ParallelPlan, cluster: ClusterSpec, compute: np.ndarray, system: System
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the time of all messages and what of it is exposed, float64 [A, 4, B] [s], and how many there are, float64 [4, B].
 
     Messages that run ``beside`` are hidden behind the operators of their block and pass; the rest is waited for.
     """
@@ -135,7 +137,9 @@ def _messages(share: Share, plan: ParallelPlan, cluster: ClusterSpec, compute: n
             np.add.at(to[AXES.index(axis)], (share.message_when[at], share.message_block[at]), spent[chosen])
     over = np.maximum(beside.sum(axis=0) - compute, 0.0)
     part = np.divide(beside, beside.sum(axis=0), out=np.zeros_like(beside), where=beside > 0)
-    return waited + beside, waited + part * over
+    sent = np.zeros(compute.shape)
+    np.add.at(sent, (share.message_when, share.message_block), 1.0)
+    return waited + beside, waited + part * over, sent
 
 
 def of_pass(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -33,7 +33,7 @@ class PlanStep:
     bubble_s: float
     optimizer_s: float
     again_s: float  # recomputation, in compute_s
-    host_s: float  # what passes take beyond their operators because the host launches them, in compute_s
+    host_s: float  # what passes take beyond operators and messages because the host launches them
     memory: Memory
     capacity: float  # of a card [B]
     tokens: float  # of a step on all cards
