@@ -44,7 +44,9 @@ def test_write_the_report_of_steps(shared, capsys):
     for fitted in hosts:
         shipped = load_host(fitted.name)
         for part, other in ((fitted.takes, shipped.takes), (fitted.calls, shipped.calls), (fitted.spread, shipped.spread)):
-            assert dict(other) == pytest.approx(part, rel=0.02), "data/host is not what these recordings say: write it anew"
+            stated = {kind: value for kind, value in part.items() if kind in other}
+            assert set(part) - set(stated) <= {"compute"}, "left out by hand: a property of one set-up (see data/host)"
+            assert dict(other) == pytest.approx(stated, rel=0.02), "data/host is not what these recordings say: write it anew"
 
 
 def test_the_report_of_steps_says_when_and_on_what():

@@ -11,8 +11,8 @@ from workbench.hardware.npu import load_npu
 from workbench.study.axes import linspace
 from workbench.study.roofs import LEVELS, points, roofs
 from workbench.study.sweep import sweep
-from workbench.view.breakdown import bound_parts, breakdown, evidence_parts
-from workbench.view.roofline import above_roof, point_columns, roof_columns, roofline
+from workbench.view.breakdown import breakdown, evidence_parts
+from workbench.view.roofline import point_columns, roof_columns, roofline
 from workbench.view.sweep import curve, sweep_curve
 
 
@@ -25,7 +25,6 @@ def test_no_predicted_point_is_above_a_roof(prediction, level):
     slope = next(roof.value for roof in limits.values() if roof.level == level)
     peak = max(roof.value for roof in limits.values() if roof.unit)
     assert (found.rate <= 1.0001 * np.minimum(peak, slope * found.intensity)).all()
-    assert not len(above_roof(prediction, level))
 
 
 def test_roofs_of_the_invented_card_by_hand():
@@ -55,7 +54,6 @@ def test_parts_add_up(prediction):
     assert sum(p.value for p in parts["predicted"]) == pytest.approx(prediction.account.step_s[kept].mean())
     assert sum(p.value for p in parts["measured"]) == pytest.approx(prediction.measured_account.step_s[kept].mean())
     assert sum(p.value for p in evidence_parts(prediction)) == pytest.approx(1.0)
-    assert sum(p.value for p in bound_parts(prediction)) == pytest.approx(1.0)
 
 
 def test_a_curve_is_its_sweep(prediction):

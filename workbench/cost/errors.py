@@ -17,7 +17,7 @@ import yaml
 
 from workbench.cost.pack import Cards
 from workbench.data import data_path
-from workbench.hardware.parts import Calibration
+from workbench.hardware.parts import Calibration, wider
 from workbench.hardware.schema import ERROR_GROUPS
 from workbench.hardware.spec import NpuSpec
 from workbench.operators.table import DIMS, Kind, OpTable
@@ -39,7 +39,7 @@ BORROWS: Mapping[str, str] = MappingProxyType(
 RELATED = MappingProxyType({"bf16": ("fp16",), "fp16": ("bf16",)})
 """Whose fit, and with it error, a dtype takes on the same card."""
 WIDER = MappingProxyType({"high": 1.0, "medium": 1.0, "weak": 1.25, "invented": 1.25})
-"""Power of (1 + low) and (1 + high) by a card's confidence: a judgement, nobody can measure a card that nobody has."""
+"""Power of an interval's width by a card's confidence (see `wider`): a judgement, nobody can measure a card that nobody has."""
 NARROW_DTYPES, NARROW = ("fp8", "int8", "uint8", "int4", "int8_wo", "int4_wo"), "_narrow"
 """Types whose kernels are less settled than those of 16 and 32 bits, and the ending of kinds whose error was measured on them."""
 PRODUCTS = ("gemm", "batched_gemm", "grouped_gemm")
@@ -168,6 +168,4 @@ def _general(group: str, confidence: str, bits: str = "") -> Interval:
     known, found = unfitted(), group
     while found not in known:
         found = BORROWS[found]
-    low, high = known.get(group + bits, known[found])
-    power = WIDER[confidence]
-    return (1.0 + low) ** power - 1.0, (1.0 + high) ** power - 1.0
+    return wider(*known.get(group + bits, known[found]), WIDER[confidence])

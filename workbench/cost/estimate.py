@@ -91,7 +91,7 @@ def estimate(
         _say(rest, why, note_code, reasons)
     if vendor is not None:
         state(table, vendor, cards, column, priced.seconds, (seconds, low, high), evidence, note_code, reasons, choices)
-    bound = _bound(priced.resource, evidence, collective)
+    bound = _bound(priced.resource, collective)
     bound[idle & modelled] = Bound.LAUNCH
     of = power.joules(cards)
     taken = np.where(modelled[:, None], power.energy(seconds, _dynamic(table, cards, column, priced.level, of), of), np.nan)
@@ -145,7 +145,7 @@ def _note_transforms(
         )
 
 
-def _bound(resource: np.ndarray, evidence: np.ndarray, collective: np.ndarray) -> np.ndarray:
+def _bound(resource: np.ndarray, collective: np.ndarray) -> np.ndarray:
     bound = np.argmax(resource, axis=2).astype(np.int8)
     bound[resource.max(axis=2) <= 0.0] = Bound.UNKNOWN
     bound[collective] = Bound.NETWORK

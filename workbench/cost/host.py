@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.hardware.host import KINDS, RECORDED, HostSpec
+from workbench.hardware.host import KINDS, RECORDED, WORK, HostSpec
 
 UNKNOWN = {"interpreter": 0.2, "operators": 0.2, "library": 0.2, "compute": 2.0, "launch": 0.5, "copy": 1.0, "call": 0.5}
 """Relative uncertainty [1] of host time on a host nothing is known of.
@@ -75,6 +75,10 @@ class HostTimes:
     total_s: np.ndarray
     count: np.ndarray
     median_s: np.ndarray
+
+    def figure(self, kind: str) -> float:
+        """Return what two recordings of one program are compared by [s]: all of a kind of work, the median of a kind of call."""
+        return float((self.total_s if kind in WORK else self.median_s)[KINDS.index(kind)])
 
 
 def host_times(kind: np.ndarray, seconds: np.ndarray) -> HostTimes:

@@ -59,7 +59,7 @@ def _logs(pairs: Sequence[Pair], kind: str) -> np.ndarray:
     """Float64 [n, 2]: log of the figures of a kind on both hosts, a row a program that shows it."""
     k = KINDS.index(kind)
     shown = [(a, b) for a, b in pairs if min(a.count[k], b.count[k]) >= FEWEST]
-    figures = [(a.total_s[k], b.total_s[k]) if kind in WORK else (a.median_s[k], b.median_s[k]) for a, b in shown]
+    figures = [(a.figure(kind), b.figure(kind)) for a, b in shown]
     return np.log(np.maximum(np.array(figures, dtype=np.float64).reshape(-1, 2), 1e-12))
 
 

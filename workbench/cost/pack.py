@@ -38,6 +38,8 @@ WEIGHT_ONLY = ("int8_wo", "int4_wo")
 
 STREAM_GROUPS = frozenset(("elementwise", "softmax", "norm", "reduction", "copy"))
 """Kinds by whose errors a fit shows that streams took part in it."""
+PER_CARD = ("cores", "shared_rate", "softmax_rate", "special_rate", "latency", "row_room", "host_rate", "host_latency")
+"""Fields of `Cards` that hold one number a card."""
 WARPS = 64.0  # warps that share a GPU core's registers
 
 
@@ -58,7 +60,6 @@ class Cards:
     launch: np.ndarray  # [S, D] overhead of a kernel [s]
     latency: np.ndarray  # [S] outermost plus shared latency [s]
     row_room: np.ndarray  # [S] longest row a kernel holds while it works on it [B]
-    norm_room: np.ndarray  # [S] the same for norms, which GPU kernels read twice whatever the row
     host_rate: np.ndarray  # [S] [B/s], nan where not described
     host_latency: np.ndarray  # [S] [s]
     side: Side  # [S] the rest of the vector side
@@ -96,12 +97,13 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
     width = columns(specs)
     matrix = np.zeros((*size, width))
     vector, memory, launch = np.zeros(size), np.zeros(size), np.zeros(size)
-    per_card = np.zeros((9, size[0]))
+    per_card = {field: np.zeros(len(specs)) for field in PER_CARD}
     runs_as = []
     for s, spec in enumerate(specs):
         names = []
         common, rest = _common(spec, width)
-        per_card[:, s] = rest
+        for field, value in rest.items():
+            per_card[field][s] = value
         for d, dtype in enumerate(dtypes):
             name = resolve(spec, dtype)
             names.append(name)
@@ -113,8 +115,6 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
             memory[s, d] = spec.bandwidth(list(spec.memory)[-1]) * min(1.0, scalars[1] * STREAM / OUTER)
             launch[s, d] = stream_launch(spec, name or dtype)
         runs_as.append(tuple(names))
-    kept = ("cores", "shared_rate", "softmax_rate", "special_rate", "latency", "row_room", "norm_room", "host_rate", "host_latency")
-    rest_by_name = dict(zip(kept, per_card, strict=True))
     return Cards(
         tuple(specs),
         tuple(dtypes),
@@ -124,7 +124,7 @@ def pack(specs: Sequence[NpuSpec], dtypes: Sequence[str]) -> Cards:
         memory_rate=memory,
         launch=launch,
         side=vector_side(specs),
-        **rest_by_name,
+        **per_card,
     )
 
 
@@ -179,16 +179,20 @@ def stream_launch(spec: NpuSpec, dtype: str) -> float:
     return min(found.launch, spec.runtime.launch_overhead)
 
 
-def _common(spec: NpuSpec, width: int) -> tuple[np.ndarray, tuple[float, ...]]:
-    """Return the dtype-independent columns and what `Cards` keeps a card, in the order of its fields."""
+def _common(spec: NpuSpec, width: int) -> tuple[np.ndarray, dict[str, float]]:
+    """Return the dtype-independent columns of ``matrix`` and what `Cards` keeps of a card, by field."""
     card, staging, outer = common_columns(spec, width), levels(spec)[0], levels(spec)[2]
-    host, latency = spec.host, card[kernels.LATENCY_SHARED] + spec.memory[outer].latency
-    special = spec.vector.special * spec.cores * spec.clock
+    host = spec.host
     room = spec.memory[spec.vector.buffer].size if spec.vector.buffer else room_of(spec, staging, False)
-    norm_room = room
     if spec.matrix.dataflow == "dot":  # a row is held by one warp: its share of the registers
-        room, norm_room = room / WARPS, 0.0
-    return card, (
-        spec.cores, through_rate(spec), vector_rate(spec, "fp32"), special, latency, room, norm_room,
-        host.bandwidth if host else math.nan, host.latency if host else 0.0,
-    )  # fmt: skip
+        room /= WARPS
+    return card, {
+        "cores": spec.cores,
+        "shared_rate": through_rate(spec),
+        "softmax_rate": vector_rate(spec, "fp32"),
+        "special_rate": spec.vector.special * spec.cores * spec.clock,
+        "latency": card[kernels.LATENCY_SHARED] + spec.memory[outer].latency,
+        "row_room": room,
+        "host_rate": host.bandwidth if host else math.nan,
+        "host_latency": host.latency if host else 0.0,
+    }

@@ -81,7 +81,6 @@ class Stages:
     phase_basis: np.ndarray  # int8, Basis
     microbatch: np.ndarray  # int32
     layer: np.ndarray  # int32
-    layer_basis: np.ndarray  # int8, Basis
     layers: Layers
 
 
@@ -105,9 +104,8 @@ def stages(trace: Trace) -> Stages:
     _between(trace, phase, basis)
     layers = layers_of(trace, rank, phase == Phase.FORWARD, creators, call)
     layer = layers.layer.copy()
-    of_layer = np.where(layer >= 0, int(Basis.MODULE if layers.by_module else Basis.REPETITION), 0).astype(np.int8)
     microbatch = microbatches_of(trace, rank, phase == Phase.FORWARD, functions, sequence)
-    columns = (phase, basis, microbatch, layer, of_layer)
+    columns = (phase, basis, microbatch, layer)
     _to_device(trace, call, columns)
     for column in columns:
         column.setflags(write=False)

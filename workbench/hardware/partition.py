@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidSpec
 from workbench.hardware.check import check_entry, cross_check, unknown_key
-from workbench.hardware.parts import Calibration, MemoryLevel, Partition
+from workbench.hardware.parts import Calibration, MemoryLevel, Partition, wider
 from workbench.hardware.schema import PARTITION
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _derive(spec: NpuSpec, name: str, part: Partition) -> NpuSpec:
 
 def _widened(fit: Calibration) -> Calibration:
     """Return a fit of the whole card with wider errors: nobody measured the part."""
-    errors = {group: ((1.0 + low) ** WIDER - 1.0, (1.0 + high) ** WIDER - 1.0) for group, (low, high) in fit.errors.items()}
+    errors = {group: wider(low, high, WIDER) for group, (low, high) in fit.errors.items()}
     source = f"error widened by judgement; as fitted on the whole card: {fit.source}"
     return replace(fit, error=fit.error * WIDER, errors=errors, source=source)
 

@@ -121,6 +121,20 @@ class Calibration:
     errors: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
+def wider(low: float, high: float, power: float) -> tuple[float, float]:
+    """Return an interval of relative errors that is wider about its middle, which need not be the predicted time.
+
+    Parameters
+    ----------
+    low, high : float
+        Measured times lie between predicted x (1 + low) and predicted x (1 + high) [1].
+    power : float
+        Of the ratio (1 + high) / (1 + low); 1: as it is.
+    """
+    more = ((1.0 + high) / (1.0 + low)) ** ((power - 1.0) / 2.0)
+    return (1.0 + low) / more - 1.0, (1.0 + high) * more - 1.0
+
+
 @dataclass(frozen=True)
 class Partition:
     """A part of a card that works alone; `schema.PARTITION`."""

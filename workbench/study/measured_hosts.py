@@ -10,7 +10,7 @@ from workbench import units
 from workbench.cost.host import HostTimes, host_times
 from workbench.cost.host_fit import fit_hosts
 from workbench.errors import Refused
-from workbench.hardware.host import CALLS, KINDS, WORK, HostSpec
+from workbench.hardware.host import CALLS, KINDS, HostSpec
 from workbench.study.documents_hosts import FigureDocument, HostsDocument, ProgramDocument
 from workbench.study.workload import Workload
 from workbench.trace.trace import Category, Trace
@@ -90,7 +90,6 @@ def _program(works: tuple[Workload, Workload], times: tuple[HostTimes, HostTimes
     a, b = times
     ratios = {}
     for k, kind in enumerate(KINDS):
-        low, high = (a.total_s[k], b.total_s[k]) if kind in WORK else (a.median_s[k], b.median_s[k])
-        if min(a.count[k], b.count[k]) > 0 and low > 0:
-            ratios[kind] = float(high / low)
+        if min(a.count[k], b.count[k]) > 0 and a.figure(kind) > 0:
+            ratios[kind] = b.figure(kind) / a.figure(kind)
     return ProgramDocument(first=works[0].path, second=works[1].path, alike=shared, ratio=ratios)

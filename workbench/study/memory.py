@@ -91,9 +91,10 @@ def _allocators(trace: Trace, rank: Rank) -> tuple[list[MemoryDocument], list[Fa
         at = one.at_ns + shift - origin
         facts = held(one)
         reserved = one.reserved[one.reserved != NONE]
-        rows = [(size, _name(trace, _operator_at(trace, rank.rank, time + shift))) for size, time in facts.live]
-        for time, size in facts.clashes:
-            event = _operator_at(trace, rank.rank, time + shift)
+        of_live = _operators_at(trace, rank.rank, np.array([time + shift for _, time in facts.live], dtype=np.int64))
+        rows = [(size, _name(trace, event)) for (size, _), event in zip(facts.live, of_live, strict=True)]
+        of_clash = _operators_at(trace, rank.rank, np.array([time + shift for time, _ in facts.clashes], dtype=np.int64))
+        for (_, size), event in zip(facts.clashes, of_clash, strict=True):
             faults.append(Fault("overlapping-allocation", event, event, size, "certain"))
         documents.append(
             MemoryDocument(
@@ -115,12 +116,27 @@ def _allocators(trace: Trace, rank: Rank) -> tuple[list[MemoryDocument], list[Fa
     return documents, faults
 
 
-def _operator_at(trace: Trace, rank: int, moment: int) -> int:
-    """Innermost operator of a rank at a moment [ns], the shortest of several threads (-1: none)."""
+def _operators_at(trace: Trace, rank: int, moments: np.ndarray) -> list[int]:
+    """Return the innermost operator of a rank at each of some moments [ns], the shortest of several threads (-1: none).
+
+    On a thread the innermost is the last to start before the moment that has not ended: it, or one of those around it.
+    """
     e = trace.events
-    own = np.array([track.rank == rank for track in trace.tracks], dtype=bool)[e.track]
-    rows = np.flatnonzero(own & (e.category == Category.CPU_OP) & (e.start_ns <= moment) & (e.start_ns + e.dur_ns >= moment))
-    return int(rows[np.argmin(e.dur_ns[rows])]) if len(rows) else -1
+    best = np.full(len(moments), -1, dtype=np.int64)
+    length = np.full(len(moments), np.iinfo(np.int64).max)
+    operators = np.flatnonzero(e.category == Category.CPU_OP)
+    for number, track in enumerate(trace.tracks):
+        rows = operators[e.track[operators] == number] if track.rank == rank and len(moments) else operators[:0]
+        rows = rows[np.lexsort((-e.dur_ns[rows], e.start_ns[rows]))]
+        if not len(rows):
+            continue
+        place = np.searchsorted(e.start_ns[rows], moments, side="right") - 1
+        at = np.where(place >= 0, rows[place], -1)
+        while (away := (at >= 0) & ((e.start_ns[at] + e.dur_ns[at] < moments) | (e.category[at] != Category.CPU_OP))).any():
+            at[away] = e.parent[at[away]]
+        better = (at >= 0) & (e.dur_ns[at] < length)
+        best[better], length[better] = at[better], e.dur_ns[at[better]]
+    return best.tolist()
 
 
 def _name(trace: Trace, event: int) -> str:

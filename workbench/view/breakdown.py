@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.cost.cost import Bound, Evidence
+from workbench.cost.cost import Evidence
 from workbench.replay.timeline import Account
 from workbench.study.prediction import Prediction
-from workbench.study.shares import bound_shares, row_totals
-from workbench.view.palette import ACCOUNT, BOUNDS, EVIDENCE, Ink
+from workbench.view.palette import ACCOUNT, EVIDENCE, Ink
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,3 @@ def evidence_parts(prediction: Prediction) -> tuple[Part, ...]:
     shares = prediction.evidence_share
     known = ((evidence, shares.get(evidence.name.lower(), 0.0)) for evidence in Evidence)
     return tuple(Part(EVIDENCE[evidence].word, EVIDENCE[evidence], share) for evidence, share in known if share > 0)
-
-
-def bound_parts(prediction: Prediction) -> tuple[Part, ...]:
-    """Return the shares of predicted operator time by bound."""
-    shares = bound_shares(prediction.cost, row_totals(prediction.graph, len(prediction.table), prediction.node_s))
-    return tuple(Part(BOUNDS[bound].word, BOUNDS[bound], float(shares[bound])) for bound in Bound if shares[bound] > 0)

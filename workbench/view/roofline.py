@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.cost.cost import Bound, Evidence
 from workbench.study.prediction import Prediction
-from workbench.study.roofs import LEVELS, Points, Roof, dtype_peaks, points, roofs
+from workbench.study.roofs import LEVELS, Roof, dtype_peaks, points, roofs
 from workbench.study.shares import row_totals
 from workbench.view.palette import BOUNDS, EVIDENCE
 from workbench.view.text import quantity
@@ -98,17 +98,6 @@ def _line(out: Columns, name: str, xs: list[float], ys: list[float], text: str, 
         column = out[key]
         assert isinstance(column, list)
         column.append(value)
-
-
-def above_roof(prediction: Prediction, level: str = "outermost") -> np.ndarray:
-    """Return the rows of the OpTable whose predicted rate lies above the level's roof (only vendor or recorded times can)."""
-    spec = prediction.scenario.npu
-    found: Points = points(prediction, level)
-    if spec is None or not len(found.row):
-        return np.zeros(0, dtype=np.int64)
-    slope = next((roof.value for roof in roofs(spec) if roof.level == level), np.inf)
-    peak = max(roof.value for roof in roofs(spec) if roof.unit)
-    return found.row[found.rate > 1.0001 * np.minimum(peak, slope * found.intensity)]
 
 
 def roofline(prediction: Prediction, level: str = "outermost", *, width: int = 640, height: int = 420) -> Any:
