@@ -35,7 +35,8 @@ predicted / recorded - 1 in percent.
   recording's card is known. **Vendor**: the other recording's operator times as a vendor's table, by signature.
 - **No change**: the other card's step is that of the recording. **Skill**: 1 - mean |error| / mean |error of no change|.
 - **Host kept**: host time as recorded. **Host fitted**: figures of both hosts by kind of host work (`workbench/cost/host.py`), fitted on
-  the *other* programs only; a kind they do not show keeps its time. **Host shipped**: `data/host/`, fitted on all but what its `weak:` leaves out: in-sample.
+  the *other* programs only; a kind they do not show keeps its time. **Host shipped**: `data/host/`, fitted on all
+  but what its `weak:` leaves out: in-sample.
 - **Launch-bound**: share of the recorded step in which the device waits for the host to launch (`workbench/replay/launch_bound.py`).
 - **In**: the step lies in the 80 % interval. **Identity**: the recording replayed as measured.
 """
