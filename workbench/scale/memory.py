@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench import units
 from workbench.scale.plan import RECOMPUTE, ParallelPlan
-from workbench.scale.schedules import Schedule, What, schedule
+from workbench.scale.schedules import Schedule, What, in_flight, schedule
 from workbench.scale.shard import Share
 from workbench.scale.stages import Stages
 
@@ -123,26 +123,24 @@ def memory(share: Share, held: Stages, plan: ParallelPlan, *, state: Bytes = ADA
 
 
 @lru_cache(maxsize=512)
-def _schedule(name: str, stages: int, microbatches: int, virtual: int) -> Schedule:
-    return schedule(name, stages, microbatches, virtual)
+def _schedule(name: str, stages: int, microbatches: int, virtual: int) -> tuple[Schedule, np.ndarray, np.ndarray]:
+    """Return a schedule, +1 where an activation begins to be kept and -1 where it ends, and most of them at once by stage."""
+    order = schedule(name, stages, microbatches, virtual)
+    sign = np.select([order.what == What.FORWARD, order.what == What.INPUT], [1.0, 0.0], -1.0)
+    return order, sign, in_flight(order).astype(np.float64)
 
 
 def _activations(plan: ParallelPlan, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return microbatches in flight and the most bytes kept at once, float64 [p] each; ``kept`` is [p, v] of one microbatch.
 
-    After 3 p v microbatches no schedule but GPipe has more in flight.
+    After 3 p microbatches no schedule but GPipe has more in flight.
     """
     if plan.schedule == "gpipe":
         return np.full(plan.pp, float(plan.microbatches)), plan.microbatches * kept.sum(axis=1)
-    most = min(plan.microbatches, 3 * plan.pp * plan.virtual_stages)
-    if plan.schedule == "interleaved":
-        most = -(-most // plan.pp) * plan.pp
-    order = _schedule(plan.schedule, plan.pp, most, plan.virtual_stages)
-    sign = np.select([order.what == What.FORWARD, order.what == What.INPUT], [1.0, 0.0], -1.0)
-    change = sign * kept[order.stage, order.chunk]
-    out = np.zeros((2, plan.pp))
-    for at, steps in enumerate((sign / plan.virtual_stages, change)):
-        running = np.cumsum(steps)
-        before = np.concatenate([[0.0], running])[order.ptr[:-1]]
-        out[at] = np.maximum.reduceat(running, order.ptr[:-1]) - before
-    return out[0], out[1]
+    most = min(plan.microbatches, 3 * plan.pp)
+    order, sign, flight = _schedule(plan.schedule, plan.pp, most, plan.virtual_stages)
+    if plan.virtual_stages == 1:
+        return flight, flight * kept[:, 0]
+    running = np.cumsum(sign * kept[order.stage, order.chunk])
+    before = np.concatenate([[0.0], running])[order.ptr[:-1]]
+    return flight / plan.virtual_stages, np.maximum.reduceat(running, order.ptr[:-1]) - before

@@ -74,7 +74,7 @@ def assemble(
     factor = factors(slow, plan.pp)
     order, orders = orders_of(plan.schedule, plan.pp, m, plan.virtual_stages)
     ops = times(order, _chunks(held, priced.compute_s, priced.exposed_s.sum(axis=0) + priced.host_s, factor))
-    latency, occupancy = _link(cluster, plan, _handed(model, priced), system)
+    latency, occupancy = link_s(cluster, plan, model, priced, system)
     run = replay_schedule(orders, ops, latency, occupancy)
     free = run if plan.pp == 1 else replay_schedule(orders, ops)
     update = _optimizer(held, priced, plan)
@@ -133,7 +133,7 @@ def _handed(model: Model, priced: Priced) -> float:
     return max((float(priced.share.handed[b]) for b, block in enumerate(model.blocks) if block.layer), default=0.0)
 
 
-def _link(cluster: ClusterSpec, plan: ParallelPlan, size: float, system: System) -> tuple[float, float]:
+def link_s(cluster: ClusterSpec, plan: ParallelPlan, model: Model, priced: Priced, system: System) -> tuple[float, float]:
     """Return latency and occupancy of a message from a stage to the next [s].
 
     Cards of tensor parallelism hold the same activation: each sends a part, and they gather it where it arrives, inside their unit
@@ -141,6 +141,7 @@ def _link(cluster: ClusterSpec, plan: ParallelPlan, size: float, system: System)
     """
     if plan.pp == 1:
         return 0.0, 0.0
+    size = _handed(model, priced)
     doubled = plan.tp > 1 and not plan.sequence_parallel
     part = size / plan.tp if doubled else size
     start, whole = along(cluster, Kind.SEND_RECV, 2, plan.stride(Axis.PP)).seconds(np.array([0.0, part])) * system.network
@@ -192,10 +193,10 @@ def _beside(
 
 def _optimizer(held: Stages, priced: Priced, plan: ParallelPlan) -> np.ndarray:
     """Return the time of the update on every stage, float64 [p] [s]."""
-    return priced.adam_s * _updated(held, priced, plan)
+    return priced.adam_s * updated(held, priced, plan)
 
 
-def _updated(held: Stages, priced: Priced, plan: ParallelPlan) -> np.ndarray:
+def updated(held: Stages, priced: Priced, plan: ParallelPlan) -> np.ndarray:
     """Return the parameters that a card of every stage updates, float64 [p]."""
     over = (plan.dp * plan.cp, max(plan.dp * plan.cp // plan.ep, 1)) if plan.zero else (1, 1)
     return np.asarray(held.of_stage @ (priced.share.weights / over[0] + priced.share.experts / over[1]))
@@ -217,7 +218,7 @@ def _tiers(cluster: ClusterSpec, plan: ParallelPlan) -> dict[str, str]:
 def _energy(held: Stages, priced: Priced, plan: ParallelPlan, step: float) -> float:
     """Return the energy of a step on all cards [J]: operators, the update, and idle power for the rest of the step."""
     blocks, m = held.of_stage, plan.microbatches
-    update = _updated(held, priced, plan)
+    update = updated(held, priced, plan)
     busy = m * (blocks @ priced.compute_s.sum(axis=0)) + update * priced.adam_s
     taken = m * (blocks @ priced.energy_j.sum(axis=0)) + update * priced.adam_j + priced.idle_w * np.maximum(step - busy, 0.0)
     return float(taken.sum() * plan.dp * plan.tp * plan.cp)

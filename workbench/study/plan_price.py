@@ -70,6 +70,7 @@ def along(cluster: ClusterSpec, kind: Kind, size: int, stride: int) -> Curve:
     return curve(cluster, kind, strided(cluster, size, stride))
 
 
+@lru_cache(maxsize=4096)
 def tier_of(cluster: ClusterSpec, size: int, stride: int) -> str:
     """Return the outermost tier that such a group crosses; empty for one card."""
     counts = strided(cluster, size, stride).counts
