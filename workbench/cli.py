@@ -23,6 +23,7 @@ from workbench.cli_inspect import inspect
 from workbench.cli_network import collective
 from workbench.cli_operators import calibrate, estimate
 from workbench.cli_output import WIDTH, show, writable
+from workbench.cli_plan import plan
 from workbench.cli_rewrites import rewrites
 from workbench.cli_scenario import each, scenario_of, scenario_options
 from workbench.errors import WorkbenchError
@@ -220,6 +221,7 @@ cli.add_command(cache)
 cli.add_command(compare)
 cli.add_command(export)
 cli.add_command(collective)
+cli.add_command(plan)
 cli.add_command(rewrites)
 cli.add_command(hosts)
 

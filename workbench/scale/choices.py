@@ -6,8 +6,9 @@ states that are not divided where there is data parallelism (ZeRO-1 sends what a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from workbench.operators.blocks import Axis, Limit
 from workbench.scale.plan import ParallelPlan
@@ -26,6 +27,20 @@ class Space:
     most_tp: int = 64
     most_cp: int = 1
     most_microbatch: int = MOST_MICROBATCH
+    sequence_parallel: bool = True
+
+    def keeping(self, stated: Mapping[str, Any]) -> Space:
+        """Return the space with what a plan states in the place of its choices."""
+        out: dict[str, Any] = {}
+        for name, field in (("schedule", "schedules"), ("recompute", "recompute"), ("zero", "zero")):
+            if name in stated:
+                out[field] = (stated[name],)
+        for name, field in (("tp", "most_tp"), ("cp", "most_cp"), ("microbatch", "most_microbatch")):
+            if name in stated:
+                out[field] = stated[name]
+        if "sequence_parallel" in stated:
+            out["sequence_parallel"] = stated["sequence_parallel"]
+        return replace(self, **out)
 
 
 def divisors(number: int) -> tuple[int, ...]:
@@ -64,18 +79,17 @@ def plans(limits: Sequence[Limit], cards: int, global_batch: int, space: Space) 
                 dp = cards // tp // cp // pp
                 if global_batch % dp:
                     continue
+                base = ParallelPlan(dp=dp, tp=tp, pp=pp, cp=cp, sequence_parallel=tp > 1 and space.sequence_parallel)
                 for ep in divisors(experts) if experts else (1,):
                     if (dp * cp) % ep == 0:
-                        yield from _of(
-                            ParallelPlan(dp=dp, tp=tp, pp=pp, cp=cp, ep=ep, sequence_parallel=tp > 1), layers, global_batch, space
-                        )
+                        yield from _of(base.with_({"ep": ep}), layers, global_batch, space)
 
 
 def _of(base: ParallelPlan, layers: int, global_batch: int, space: Space) -> Iterator[ParallelPlan]:
     """Yield microbatches, schedules, recomputation and ZeRO of one division of the cards."""
     each = global_batch // base.dp
     shards = base.dp * base.cp
-    zeros = tuple(z for z in space.zero if shards > 1 and (z in (0, 1) or base.pp == 1)) or (0,)
+    zeros = tuple(z for z in space.zero if shards > 1 and (z in (0, 1) or base.pp == 1 or len(space.zero) == 1)) or (0,)
     for microbatch in divisors(each):
         if microbatch > space.most_microbatch:
             break
@@ -91,7 +105,7 @@ def _of(base: ParallelPlan, layers: int, global_batch: int, space: Space) -> Ite
 
 def _orders(pp: int, m: int, layers: int, space: Space) -> Iterator[tuple[str, int]]:
     if pp == 1:
-        yield "1f1b", 1
+        yield ("gpipe" if space.schedules == ("gpipe",) else "1f1b"), 1
         return
     for name in space.schedules:
         if name == "interleaved":

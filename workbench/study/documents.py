@@ -15,6 +15,7 @@ from workbench.study.documents_counters import CountersDocument
 from workbench.study.documents_hosts import HostsDocument
 from workbench.study.documents_inspect import AccountDocument, Facts, InspectDocument
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument
+from workbench.study.documents_plan import PlansDocument
 from workbench.study.documents_rewrites import RewritesDocument
 from workbench.study.documents_vendor import VendorDocument
 
@@ -222,6 +223,7 @@ SCHEMAS: dict[str, type[Document]] = {
     "collective": CollectivesDocument,
     "compare": ComparisonDocument,
     "hosts": HostsDocument,
+    "plan": PlansDocument,
     "rewrites": RewritesDocument,
 }
 

@@ -138,6 +138,11 @@ def link_s(cluster: ClusterSpec, plan: ParallelPlan, model: Model, priced: Price
 
     Cards of tensor parallelism hold the same activation: each sends a part, and they gather it where it arrives, inside their unit
     (Narayanan et al., arXiv 2104.04473, section 4.1). With sequence parallelism each has a part only.
+
+    Parameters
+    ----------
+    cluster, plan, model, priced, system
+        As in `assemble`.
     """
     if plan.pp == 1:
         return 0.0, 0.0

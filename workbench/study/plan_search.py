@@ -6,7 +6,7 @@ that the order at the top does not rest on closed forms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,7 @@ def search_plans(
     state: Bytes = ADAM,
     gradient_bytes: float = 2.0,
     top: int = 10,
+    stated: Mapping[str, Any] | None = None,
 ) -> Search:
     """Rank all plans.
 
@@ -84,6 +85,8 @@ def search_plans(
         Memory that may be used on a card [B]; the card's.
     top : int
         Plans to return.
+    stated : mapping, optional
+        Fields of a plan that are kept to, e.g. ``{"tp": 8}``.
 
     Returns
     -------
@@ -95,17 +98,8 @@ def search_plans(
         No plan divides cards, batch and model evenly.
     """
     counts = (cards,) if isinstance(cards, int) else tuple(cards)
-    if min(counts, default=0) < 1 or global_batch < 1:
-        raise InvalidSpec("cards and global batch", f"{counts} and {global_batch}", "give whole numbers of at least 1")
-    space, room = space or Space(), capacity_of(npu) if capacity is None else capacity
-    limits = model.build(1, tokens).limits
-    found = tuple(plan for count in counts for plan in plans(limits, count, global_batch, space))
-    if not found:
-        raise Refused(
-            "plan search",
-            f"no plan divides {counts} cards, a batch of {global_batch} and {model.name} evenly",
-            "choose a batch with more divisors",
-        )
+    space, room = (space or Space()).keeping(stated or {}), capacity_of(npu) if capacity is None else capacity
+    found = _all(model, counts, global_batch, tokens, space, stated or {})
     large = enough(cluster, max(counts))
     built = {b: model.build(b, tokens, attention=attention, dtype=dtype) for b in {plan.microbatch for plan in found}}
     distinct = {key(plan): plan for plan in found}
@@ -114,19 +108,32 @@ def search_plans(
     times = np.array([quick.step_s(built[p.microbatch], p, shared[key(p)]) for p in found])
     needed = np.array([quick.bytes(built[p.microbatch], p, shared[key(p)]) for p in found])
 
-    def replayed(rows: Sequence[int]) -> list[PlanStep]:
-        chosen = [found[row] for row in rows]
-        return sorted(
-            (assemble(built[p.microbatch], npu, large, p, shared[key(p)], system=system, state=state, gradient_bytes=gradient_bytes)
-             for p in chosen), key=lambda step: step.step_s,
-        )  # fmt: skip
+    def replayed(rows: np.ndarray) -> list[PlanStep]:
+        how: dict[str, Any] = {"system": system, "state": state, "gradient_bytes": gradient_bytes}
+        done = [assemble(built[p.microbatch], npu, large, p, shared[key(p)], **how) for p in (found[int(row)] for row in rows)]
+        return sorted(done, key=lambda step: step.step_s)
 
     order = np.argsort(times, kind="stable")
     fits = needed <= room
-    best = replayed([int(row) for row in order[fits[order]][: max(REPLAYED, top)]])
-    unfit = replayed([int(row) for row in order[~fits[order]][:1]])
+    best = replayed(order[fits[order]][: max(REPLAYED, top)])
+    unfit = replayed(order[~fits[order]][:1])
     front = _front(times, needed, np.array([plan.world for plan in found]))
     return Search(tuple(best[:top]), unfit[0] if unfit else None, len(found), int(fits.sum()), found, times, needed, front)
+
+
+def _all(
+    model: ModelSpec, counts: tuple[int, ...], global_batch: int, tokens: int | None, space: Space, stated: Mapping[str, Any]
+) -> tuple[ParallelPlan, ...]:
+    """Return every plan of a space that keeps to what is stated; refused where there is none."""
+    if min(counts, default=0) < 1 or global_batch < 1:
+        raise InvalidSpec("cards and global batch", f"{counts} and {global_batch}", "give whole numbers of at least 1")
+    limits = model.build(1, tokens).limits
+    every = (plan for count in counts for plan in plans(limits, count, global_batch, space))
+    found = tuple(plan for plan in every if all(getattr(plan, name) == value for name, value in stated.items()))
+    if not found:
+        asked = f"{', '.join(map(str, counts))} cards, a batch of {global_batch} and {model.name}"
+        raise Refused("plan search", f"no plan divides {asked} evenly", "choose a batch with more divisors, or state less of the plan")
+    return found
 
 
 class _Quick:
