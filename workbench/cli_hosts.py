@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from workbench import units
 from workbench.cli_output import folder, show
 
 
@@ -27,7 +28,7 @@ def hosts(recordings: tuple[str, ...], names: str, out: str | None, as_json: boo
     first, _, second = names.partition(",")
     named = first.strip(), second.strip()
     if len(recordings) % 2:
-        raise click.UsageError(f"{len(recordings)} files are not two a program")
+        raise click.UsageError(f"{units.count(len(recordings), 'file')} {'is' if len(recordings) == 1 else 'are'} not two a program")
     paths = [] if out is None else [Path(out) / f"{name}.yaml" for name in named]
     if out is not None:
         folder(out, "--out")

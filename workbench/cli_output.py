@@ -19,12 +19,15 @@ WIDTH = 100  # columns where the terminal does not say
 
 def show(parts: Iterable[RenderableType]) -> None:
     """Print rich renderables."""
-    from rich.console import Console
+    from rich.console import Console, Group
+    from rich.text import Text
+
+    from workbench.study.terminal_table import Phrases
 
     known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
     console = Console(width=None if known else WIDTH, highlight=False, markup=False)
     for part in parts:
-        console.print(part)
+        console.print(Group(Phrases.of(part)) if isinstance(part, Text) else part)  # joined texts would be no phrases
 
 
 def writable(path: str, option: str) -> None:

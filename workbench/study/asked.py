@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from glob import has_magic
 from pathlib import Path
 
+from workbench import units
 from workbench.errors import UnreadableInput
 from workbench.hardware.host import HostSpec, load_host
 from workbench.hardware.schema import entry_of
@@ -139,7 +140,7 @@ def parse_ranks(text: str | None, traces: Sequence[str]) -> list[int] | None:
     files = len(parts) if open_ended else len(traces)
     if len(parts) != files or not all(part.isdecimal() for part in parts):
         raise UnreadableInput(
-            f"--ranks {text}", f"not one rank for each of {files} file(s)", f"write --ranks {','.join(map(str, range(files)))}"
+            f"--ranks {text}", f"not one rank for each of {units.count(files, 'file')}", f"write --ranks {','.join(map(str, range(files)))}"
         )
     return [int(part) for part in parts]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from workbench import units
 from workbench.cost.pack import pack
 from workbench.cost.vendor import read_vendor
 from workbench.data import is_file, read_head
@@ -75,14 +76,14 @@ def _npu(path: str) -> Finding:
     pack([spec], [*dict.fromkeys((*spec.matrix.rate, *spec.vector.rate))])  # refuses a card that holds no tile of a dtype
     levels = ", ".join(spec.memory)
     parts = f", partitions {', '.join(spec.partitions)}" if spec.partitions else ""
-    summary = f"NPU description {spec.name!r}: {spec.cores} cores, memory {levels}{parts}; confidence {spec.confidence}; ok"
+    summary = f"NPU description {spec.name!r}: {units.count(spec.cores, 'core')}, memory {levels}{parts}; confidence {spec.confidence}; ok"
     weak = tuple(Note("weak-figure", spec.name, 1, f"weak: {text}") for text in spec.weak)
     return spec.name, summary, (*spec.notes, *weak)
 
 
 def _vendor(path: str) -> Finding:
     times = read_vendor(path)
-    return None, f"vendor operator times: {len(times)} rows; ok", times.notes
+    return None, f"vendor operator times: {units.count(len(times), 'row')}; ok", times.notes
 
 
 def _trace(path: str) -> Finding:
@@ -91,4 +92,4 @@ def _trace(path: str) -> Finding:
     devices = ", ".join(dict.fromkeys(d for rank in workload.trace.ranks for d in rank.devices if d)) or "no named device"
     replayed = f"replayed {seconds(found.step_time_s)} against {seconds(found.measured_step_s)} recorded"
     steps, events = len(workload.graph.step_numbers), len(workload.trace.events)
-    return None, f"trace: {events} events, {steps} step(s), {devices}; {replayed}; ok", found.notes
+    return None, f"trace: {units.count(events, 'event')}, {units.count(steps, 'step')}, {devices}; {replayed}; ok", found.notes

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from workbench import units
 from workbench.errors import Note
 from workbench.study.alignment import ALONE, EXACT, GRID, KIND, NAME, ORDER, Pair
 from workbench.study.documents_compare import SideDocument
@@ -42,7 +43,7 @@ def _step_notes(a: SideDocument, b: SideDocument) -> Iterator[Note]:
         text = f"{marked} has step marks, {bare} has none and is compared as a whole: it may hold several steps"
         yield Note("one-without-steps", BOTH, 1, text, "record both with step marks")
     elif a.steps != b.steps:
-        text = f"A has {a.steps} complete step(s), B has {b.steps}: the one nearest to the median is compared on each side"
+        text = f"A has {units.count(a.steps, 'complete step')}, B has {b.steps}: the one nearest to the median is compared on each side"
         yield Note("steps-differ", BOTH, abs(a.steps - b.steps), text, "choose with --step")
     if a.steps > 1 and b.steps > 1 and max(a.low_s, b.low_s) <= min(a.high_s, b.high_s) and a.step_s != b.step_s:
         spread = " and ".join(f"{side.low_s * 1e3:.4g} to {side.high_s * 1e3:.4g} ms" for side in (a, b))
@@ -60,7 +61,7 @@ def _rank_notes(a: SideDocument, b: SideDocument, typical: bool) -> Iterator[Not
         text = f"no rank is on both sides: rank {a.rank} of A is compared with rank {b.rank} of B"
         yield Note("ranks-differ", BOTH, more, text, "compare recordings of the same ranks")
     elif set(a.ranks) != set(b.ranks):
-        text = f"A has {len(a.ranks)} rank(s), B has {len(b.ranks)}: ranks on one side only are left out"
+        text = f"A has {units.count(len(a.ranks), 'rank')}, B has {len(b.ranks)}: ranks on one side only are left out"
         yield Note("ranks-differ", BOTH, len(set(a.ranks) ^ set(b.ranks)), text, "compare recordings of the same ranks")
     if more > 1 and a.rank == b.rank and typical:
         text = f"rank {a.rank} is compared: its change is nearest to the median of the ranks' changes"

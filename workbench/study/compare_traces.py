@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import xarray as xr
 
+from workbench import units
 from workbench.errors import Note, Refused
 from workbench.study.alignment import Pair, align
 from workbench.study.compare_notes import notes_on
@@ -177,7 +178,7 @@ def _pair(pair: Pair, step_s: float) -> OperatorPairDocument:
     kind = (pair.a or pair.b)[0].kind
     names = sorted({row.name for row in (*pair.a, *pair.b)})
     return OperatorPairDocument(
-        label=names[0] if len(names) == 1 else " | ".join(names) if len(names) == 2 else f"{kind} ({len(names)} names)",
+        label=names[0] if len(names) == 1 else " | ".join(names) if len(names) == 2 else f"{kind} ({units.count(len(names), 'name')})",
         kind=kind,
         aligned_by=pair.by,
         a=a,

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from workbench import units
 from workbench.cost.choices import FREE, Choices
 from workbench.cost.cost import Bound, OpCost
 from workbench.cost.estimate import estimate
@@ -128,7 +129,7 @@ def _matched(counters: Counters, given: Operators) -> Mapping[int, int]:
         return found
     if len(given.sheet.rows) == len(names):
         return {int(row): u for u, row in enumerate(given.row)}
-    what = f"{len(given.sheet.rows)} operators cannot be matched with {len(names)} kernels by their order"
+    what = f"{units.count(len(given.sheet.rows), 'operator')} cannot be matched with {units.count(len(names), 'kernel')} by their order"
     raise Refused(given.sheet.path, what, "give one row a kernel, or a column kernel with the kernels' names")
 
 

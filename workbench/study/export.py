@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from workbench import units
 from workbench.errors import Refused
 from workbench.study.arrow_files import write_arrow
 from workbench.study.chakra import write_chakra
@@ -95,4 +96,4 @@ def _prediction(source: Trace | Workload | Prediction) -> Prediction:
 
 def _label(prediction: Prediction) -> str:
     paths = prediction.scenario.workload.path.split(", ")
-    return os.path.basename(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
+    return os.path.basename(paths[0]) if len(paths) == 1 else units.count(len(paths), "file")

@@ -111,7 +111,8 @@ def _repeated(seen: Seen, copies: np.ndarray) -> list[FindingDocument]:
         return []
     moved = int(size[np.isin(group, every)].sum())
     where = names_of([f"{s} bytes" for s in size[np.isin(group, every)].tolist()], size[np.isin(group, every)].astype(np.float64))
-    text = f"copies to the device of {len(every)} sizes return in every step: {moved / steps / 1e6:.3f} MB a step; the batch is one of them"
+    moved_text = f"{moved / steps / 1e6:.3f} MB a step; the batch is one of them"
+    text = f"copies to the device of {units.count(len(every), 'size')} return in every step: {moved_text}"
     fix = "keep on the device what does not change (masks, tables, constants made with torch.tensor)"
     return [finding(seen, "repeated-upload", text, where, len(mine), _alone(seen, mine), fix, "possible")]
 

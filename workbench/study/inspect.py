@@ -115,7 +115,7 @@ def _headline(trace: Trace, card: NpuSpec | None, step: float | None, account: A
     where = f" on {card.name}" if card else ""
     ranks = f" of {len(trace.ranks)} ranks" if len(trace.ranks) > 1 else ""
     if step is None or account is None or account.step_s <= 0:
-        return f"{len(trace.events)} events{ranks}{where}: nothing to account for"
+        return f"{units.count(len(trace.events), 'event')}{ranks}{where}: nothing to account for"
     parts = account.model_dump()
     shares = sorted(((parts[f"{name}_s"] / account.step_s, name.replace("_", " ")) for name in PARTS), reverse=True)
     spent = ", ".join(f"{share:.0%} {name}" for share, name in shares if share >= 0.005)

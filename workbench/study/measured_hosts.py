@@ -56,7 +56,7 @@ def measured_hosts(pairs: Sequence[tuple[Trace, Trace]], names: tuple[str, str])
     specs = fit_hosts(told, names)
     if not (specs[1].takes or specs[1].calls):
         raise Refused("hosts", "the recordings hold too little host work of any kind", "record whole steps with activity CPU")
-    source = f"measured by workbench hosts on {len(pairs)} program(s): {', '.join(program.first for program in programs)}"
+    source = f"measured by workbench hosts on {units.count(len(pairs), 'program')}: {', '.join(program.first for program in programs)}"
     first_spec, second_spec = (replace(spec, sources=(source,), weak=("every figure: from these recordings alone",)) for spec in specs)
     figures = [_figure(kind, first_spec, second_spec) for kind in KINDS if first_spec.figure(kind) is not None]
     return first_spec, second_spec, HostsDocument(first=names[0], second=names[1], figures=figures, programs=programs, out=[])

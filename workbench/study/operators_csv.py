@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench import units
 from workbench.errors import InvalidSpec, Note, Refused
 from workbench.operators.columns import LeftOut, columns_of, listed
 from workbench.operators.listed import Listed, operator_list
@@ -120,7 +121,11 @@ def operators_of(sheet: Sheet, dtype: str | None = None, needs_time: bool = Fals
         losses[found[1]] += 1
     if not rows:
         why = f": {left[0].why}" if left else ""
-        raise Refused(sheet.path, f"none of {len(sheet.rows)} rows gives an operator{why}", "name the columns op, dtype and the dimensions")
+        raise Refused(
+            sheet.path,
+            f"none of {units.count(len(sheet.rows), 'row')} gives an operator{why}",
+            "name the columns op, dtype and the dimensions",
+        )
     notes = _notes(sheet, meaning.unused, rows, left, losses)
     return Operators(sheet, operator_list(rows), np.array(places, dtype=np.int64), tuple(left), notes)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import xarray as xr
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +16,7 @@ from workbench.study.dataset import reasons
 from workbench.study.report import CoverageDocument, EnergyDocument, NoteDocument, PredictionDocument
 from workbench.study.steps import overlaps
 from workbench.study.terminal_steps import host_words, steps_text
+from workbench.study.terminal_table import plain_table
 
 MOST_ROWS = 40
 LONGEST = 72
@@ -90,7 +90,7 @@ def _headline(document: PredictionDocument) -> Text:
     extras += host_words(document)
     extras += [f"{pattern} takes {factor:g}x" for pattern, factor in document.scale]
     counted = sum(step.complete for step in document.steps)
-    line.append("\n" + "; ".join([card, source, *extras, f"median of {counted or len(document.steps)} step(s)"]), style="dim")
+    line.append("\n" + "; ".join([card, source, *extras, f"median of {units.count(counted or len(document.steps), 'step')}"]), style="dim")
     return line
 
 
@@ -101,7 +101,7 @@ def short(name: str) -> str:
 
 def table_of(title: str, *columns: str, wide: str = "") -> Table:
     """Return an empty table; the column ``wide`` takes what room there is."""
-    table = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, expand=bool(wide))
+    table = plain_table(title, wide)
     for column in columns:
         text = column == wide or column in ("bound", "evidence", "shapes", "where", "bound by")
         table.add_column(column, justify="left" if text else "right", ratio=1 if column == wide else None, overflow="fold")
@@ -164,14 +164,16 @@ def _unpriced(document: PredictionDocument, most: int) -> Table:
 
 def _operators(document: PredictionDocument, most: int) -> Table:
     shown = document.operators[:most]
-    columns = ("", "operator", "count", "measured", "predicted", "share", "bound", "evidence")
+    bound = ("bound",) if document.npu else ()  # as recorded nothing says what bounds an operator
+    columns = ("", "operator", "count", "measured", "predicted", "share", *bound, "evidence")
     table = table_of(f"largest operators ({len(shown)} of {len(document.operators)}; totals over the recording)", *columns, wide="operator")
     for at, row in enumerate(shown, 1):
         name = Text(f"{short(row.name)} {row.dtype}" if row.dtype != "unknown" else short(row.name))
         shapes = row.signature.removeprefix(row.name).removeprefix(f"|{row.dtype}|").strip("| ")
         name.append(f"\n{shapes}" if shapes else "", style="dim")
         cells = [str(row.count), seconds(row.measured_total_s), seconds(row.predicted_total_s), percent(row.share)]
-        table.add_row(str(at), name, *cells, row.bound, row.evidence)
+        told = (row.bound if row.bound != "unknown" else "-",) if bound else ()
+        table.add_row(str(at), name, *cells, *told, row.evidence)
     return table
 
 
@@ -213,13 +215,13 @@ def sweep_text(dataset: xr.Dataset) -> Iterator[RenderableType]:
     size = int(dataset["step_time"].size)
     valid = int(dataset["valid"].sum())
     axes = " x ".join(f"{dim} ({dataset.sizes[dim]})" for dim in dims)
-    yield Text(f"{size} cells: {axes}; {valid} valid; base step {seconds(float(dataset.attrs['base_step_time_s']))}")
+    yield Text(f"{units.count(size, 'cell')}: {axes}; {valid} valid; base step {seconds(float(dataset.attrs['base_step_time_s']))}")
     flat = dataset.stack(cell=dims, create_index=False)
     order = np.arange(size)
     line = len(dims) == 1 and size <= MOST_ROWS
     if not line:
         order = np.argsort(np.where(flat["valid"].values, flat["step_time"].values, np.inf), kind="stable")[: min(10, max(valid, 1))]
-    yield _cells(flat, order, "every cell" if line else f"the {len(order)} fastest cells", line)
+    yield _cells(flat, order, "every cell" if line else f"the {units.count(len(order), 'fastest cell')}", line)
     yield from [Text(text) for text in [_knee(flat)] if line and text]
     for reason, count in reasons(dataset).items():
         yield Text(f"- {count} invalid: {reason}", style="yellow")

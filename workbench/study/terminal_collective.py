@@ -16,16 +16,19 @@ from workbench.study.terminal import notes_text, percent, seconds, table_of
 def collective_text(document: CollectivesDocument, most: int = 40) -> Iterator[RenderableType]:
     """Yield for a person the answer, which algorithm serves which sizes, then the messages."""
     yield Text(_answer(document.rows), style="bold")
-    yield Text(f"{document.cluster}: {document.cards} cards, library {document.library}; {len(document.rows)} messages")
+    cards, messages = units.count(document.cards, "card"), units.count(len(document.rows), "message")
+    yield Text(f"{document.cluster}: {cards}, library {document.library}; {messages}")
     errors = sorted(abs(row.error) for row in document.rows if row.error is not None)
     if errors:
         middle, mean = errors[len(errors) // 2], sum(errors) / len(errors)
-        yield Text(f"against the measured times: median error {percent(middle)}, mean {percent(mean)} of {len(errors)} messages")
+        yield Text(
+            f"against the measured times: median error {percent(middle)}, mean {percent(mean)} of {units.count(len(errors), 'message')}"
+        )
     if document.fit is not None:
         yield Text(_fit(document.fit))
     yield _ranges(document)
     for found in document.compression:
-        yield Text(f"compressing an all-reduce of {found.cards} cards {_pays(found)}", style="cyan")
+        yield Text(f"compressing an all-reduce of {units.count(found.cards, 'card')} {_pays(found)}", style="cyan")
     yield _rows(_shown(document.rows, most), len(document.rows))
     yield from notes_text(document.notes)
 
@@ -33,7 +36,7 @@ def collective_text(document: CollectivesDocument, most: int = 40) -> Iterator[R
 def _fit(found: FabricFitDocument) -> str:
     scalars = ", ".join(f"{name} {value:.3g}" for name, value in found.fitted.items())
     errors = f"{percent(found.median)} (mean {percent(found.mean)}, bias {percent(found.bias)}); {percent(found.before)} without the fit"
-    return f"fitted to {found.rows} messages: {scalars}; median error of messages left out {errors}"
+    return f"fitted to {units.count(found.rows, 'message')}: {scalars}; median error of messages left out {errors}"
 
 
 def _pays(found: CompressionDocument) -> str:
@@ -58,7 +61,8 @@ def _answer(rows: list[CollectiveDocument]) -> str:
         cards = max(row.cards for row in rows if row.collective == name)
         mine = sorted((row for row in rows if row.collective == name and row.cards == cards), key=lambda row: row.bytes)
         ends = mine[:1] + mine[1:][-1:]
-        said.append(f"{name} of {cards} cards: " + ", ".join(f"{seconds(row.seconds)} for {_size(row.bytes)}" for row in ends))
+        times = ", ".join(f"{seconds(row.seconds)} for {_size(row.bytes)}" for row in ends)
+        said.append(f"{name} of {units.count(cards, 'card')}: {times}")
     return "; ".join(said)
 
 

@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from workbench import units
 from workbench.study.compare_notes import BOTH
 from workbench.study.compare_summary import SAME, causes, headline, signed
 from workbench.study.documents_compare import (
@@ -69,7 +70,7 @@ def _side(name: str, side: SideDocument) -> Text:
 
 def _paths(text: str) -> str:
     paths = text.split(", ")
-    return text if len(paths) == 1 else f"{PurePath(paths[0]).parent} ({len(paths)} files)"
+    return text if len(paths) == 1 else f"{PurePath(paths[0]).parent} ({units.count(len(paths), 'file')})"
 
 
 def _share(value: float, step: float) -> str:
@@ -134,7 +135,8 @@ def _alone(name: str, rows: Sequence[OperatorPairDocument]) -> Text:
     rows = sorted(rows, key=lambda row: -abs(row.delta_s))
     total, effect = sum(abs(row.delta_s) for row in rows), sum(row.effect_s for row in rows)
     calls = sum(side.count for row in rows for side in (row.a, row.b) if side)
-    line = Text(f"only in {name}: {len(rows)} operator(s), {calls} call(s), {seconds(total)}, effect {signed(effect)}: ")
+    counted = f"{units.count(len(rows), 'operator')}, {units.count(calls, 'call')}"
+    line = Text(f"only in {name}: {counted}, {seconds(total)}, effect {signed(effect)}: ")
     line.append(", ".join(f"{kernel_name(row.label, 48)} {seconds(abs(row.delta_s))}" for row in rows[:ALONE_NAMED]))
     line.append(f" and {len(rows) - ALONE_NAMED} more" if len(rows) > ALONE_NAMED else "")
     return line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -12,12 +11,14 @@ from rich.text import Text
 from workbench import units
 from workbench.study.documents_counters import Busy, CounterDocument, CountersDocument
 from workbench.study.terminal import notes_text, percent, seconds
+from workbench.study.terminal_table import plain_table
 
 
 def counters_text(document: CountersDocument, most: int = 20) -> Iterator[RenderableType]:
     """Yield counters and model for a person: by kind, where they disagree most, the longest kernels."""
     total = sum(row.measured_s or 0.0 for row in document.rows)
-    yield Text(f"{document.file} on {document.npu}: {len(document.rows)} kernels, {seconds(total)}; counted: {', '.join(document.units)}")
+    kernels = units.count(len(document.rows), "kernel")
+    yield Text(f"{document.file} on {document.npu}: {kernels}, {seconds(total)}; counted: {', '.join(document.units)}")
     if document.agree_share is not None:
         agree, judged = percent(document.agree_share), percent(document.judged_share)
         yield Text(f"counters and model name the same bound in {agree} of the time that can be judged ({judged} of all)")
@@ -72,7 +73,7 @@ def _achieved(row: CounterDocument) -> str:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table = plain_table(title)
     for at, column in enumerate(columns):
         table.add_column(column, justify="left" if at == 0 or column in ("kernel", "kind") else "right", overflow="fold")
     return table

@@ -67,8 +67,10 @@ def _where(document: InspectDocument) -> str:
     world = f" of {found.world_size}" if found.world_size else ""
     counted = list(document.traces.values())
     kernels, copies = sum(f.kernels for f in counted), sum(f.memcpy + f.memset for f in counted)
-    work = f"{kernels} kernels, {copies} copies and sets" if kernels + copies else "no device work"
-    return f"{devices}{known}; {found.ranks} rank(s){world}; {sum(f.complete_events for f in counted)} events, {work}"
+    device = f"{units.count(kernels, 'kernel')}, {units.count(copies, 'copy or set', 'copies and sets')}"
+    work = device if kernels + copies else "no device work"
+    events = units.count(sum(f.complete_events for f in counted), "event")
+    return f"{devices}{known}; {units.count(found.ranks, 'rank')}{world}; {events}, {work}"
 
 
 def _account(account: AccountDocument) -> Table:
@@ -91,7 +93,7 @@ def _steps(steps: list[StepTimeDocument]) -> str:
     def named(step: StepTimeDocument) -> str:
         return f"step {step.number}" + (f" of rank {step.rank}" if ranks else "")
 
-    text = f"{len(steps)} steps"
+    text = units.count(len(steps), "step")
     if complete:
         middle = statistics.median(step.seconds for step in complete)
         text += f": {seconds(complete[0].seconds)} ({named(complete[0])}) to {seconds(complete[-1].seconds)} ({named(complete[-1])})"
@@ -138,9 +140,9 @@ def _memory(document: InspectDocument, everything: bool) -> Iterator[Text]:
 def _findings(findings: list[FindingDocument], most: int, everything: bool) -> Iterator[RenderableType]:
     worth = [one for one in findings if everything or one.share >= WORTH or (one.code.startswith(ALWAYS) and one.certainty != "possible")]
     if not worth:
-        yield Text("nothing suspicious" + (f" ({len(findings)} findings of no cost: --all)" if findings else ""))
+        yield Text("nothing suspicious" + (f" ({units.count(len(findings), 'finding')} of no cost: --all)" if findings else ""))
         return
-    title = f"what looks wrong or costs time ({min(most, len(worth))} of {len(findings)} findings)"
+    title = f"what looks wrong or costs time ({min(most, len(worth))} of {units.count(len(findings), 'finding')})"
     table = table_of(title, "of a step", "what", wide="what")
     for one in worth[:most]:
         text = Text(f"{one.code} ({one.certainty}): ", style="bold")
@@ -153,8 +155,12 @@ def _findings(findings: list[FindingDocument], most: int, everything: bool) -> I
 
 
 def _line(text: str, most: int = LINE) -> str:
-    """Return text cut to a line of the table."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    """Return text cut to a line of the table, behind its last whole word."""
+    if len(text) <= most:
+        return text
+    kept = text[: most - 3]
+    whole = kept.rpartition(" ")[0]
+    return f"{whole if len(whole) > most // 2 else kept}..."
 
 
 def _notes(notes: list[NoteDocument], everything: bool) -> Iterator[RenderableType]:

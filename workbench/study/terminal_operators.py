@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +11,7 @@ from rich.text import Text
 from workbench import units
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument, FitDocument
 from workbench.study.terminal import notes_text, percent, seconds
+from workbench.study.terminal_table import plain_table
 from workbench.study.terminal_vendor import left_out_text, vendor_text
 
 LEAST_SHARE = 0.01
@@ -20,7 +20,7 @@ LEAST_SHARE = 0.01
 def estimate_text(document: EstimateDocument, most: int = 20) -> Iterator[RenderableType]:
     """Yield an estimate for a person: the longest operators, errors where measured, what was left out."""
     rests = ", ".join(f"{name} {percent(share)}" for name, share in document.evidence_share.items()) or "nothing"
-    rows = f"{len(document.operators)} rows" if document.below is None else "all rows"  # listed are then only some
+    rows = units.count(len(document.operators), "row") if document.below is None else "all rows"  # listed are then only some
     yield Text(f"{document.file} on {document.npu}: {seconds(document.total_s)} in {rows}; rests on {rests}")
     if document.energy_j is not None:
         yield _energy(document.energy_j, document.power_w or 0.0, document.flops_per_joule or 0.0)
@@ -58,8 +58,8 @@ def _longest(document: EstimateDocument, most: int) -> Iterator[RenderableType]:
     """Yield the longest operators, and which of them are listed."""
     if document.below is not None:
         few = document.below
-        text = f"below {percent(few.limit)} of the peak: {few.rows} of {few.products} products, {percent(few.time_share)} of the time"
-        yield Text(f"{text}; only these are listed", style="bold")
+        products = f"{few.rows} of {units.count(few.products, 'product')}, {percent(few.time_share)} of the time"
+        yield Text(f"below {percent(few.limit)} of the peak: {products}; only these are listed", style="bold")
     order = sorted(document.operators, key=lambda row: -(row.seconds or 0.0))[:most]
     table = _table(
         f"longest operators ({len(order)} of {len(document.operators)})", "line", "operator", "time", "80 %", "HBM", "used", "bound", "x"
@@ -142,7 +142,7 @@ def stack_text(shares: Mapping[str, float]) -> str:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table = plain_table(title)
     for at, column in enumerate(columns):
         text = at == 0 or column in ("operator", "predicted by", "buffer", "holds", "kind", "dtype", "bound")
         table.add_column(column, justify="left" if text else "right", overflow="fold")

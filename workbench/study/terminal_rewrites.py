@@ -11,6 +11,7 @@ from rich.text import Text
 from workbench import units
 from workbench.study.documents_rewrites import RewritesDocument, SavingDocument
 from workbench.study.rewrites import NOTHING
+from workbench.study.terminal_table import PhraseTable
 
 MANY = 10
 """Fewer edits found are said to be all."""
@@ -33,7 +34,8 @@ def rewrites_text(document: RewritesDocument, top: int) -> Iterator[RenderableTy
         first = f", {few} 80 % of it" if document.enough < saving else ""
         edits = units.count(saving, "edit")
         yield Text(f"{document.trace}{card}: {_time(base)} -> {_time(joint)} a step with {edits} ({1 - joint / base:.1%} saved{first})")
-        yield Text(f"off the device: {document.joint_kernels:g} kernels and {_device(document.joint_device_s)} of a step")
+        kernels = "1 kernel" if document.joint_kernels == 1 else f"{document.joint_kernels:g} kernels"
+        yield Text(f"off the device: {kernels} and {_device(document.joint_device_s)} of a step")
     else:
         yield Text(f"{document.trace}{card}: {_time(base)} a step; none of the edits tried saves anything")
     yield from _few(document)
@@ -68,7 +70,7 @@ def _few(document: RewritesDocument) -> Iterator[Text]:
 
 
 def _table(savings: list[SavingDocument], base: float) -> Table:
-    table = Table(box=None, pad_edge=False)
+    table = PhraseTable(box=None, pad_edge=False)
     for name in ("edit", "places", "alone", "of step", "together", "kernels off", "device off", ""):
         table.add_column(name, justify="left" if name in ("edit", "") else "right", overflow="fold", no_wrap=name not in ("edit", ""))
     for saving in savings:

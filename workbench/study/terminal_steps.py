@@ -18,7 +18,9 @@ def steps_text(document: PredictionDocument) -> Iterator[RenderableType]:
         measured, predicted = (" / ".join(_seconds(value) for value in ends) for ends in (found.measured_s, found.predicted_s))
         warm = f"; warm-up: step {_list(found.warm_up)}" if found.warm_up else ""
         far = f"; outliers: step {_list(found.outliers)}" if found.outliers else ""
-        yield Text(f"{found.counted} steps, shortest / median / longest: {measured} measured, {predicted} predicted{warm}{far}")
+        yield Text(
+            f"{units.count(found.counted, 'step')}, shortest / median / longest: {measured} measured, {predicted} predicted{warm}{far}"
+        )
     bound = document.launch_bound
     if max(bound.measured, bound.predicted) >= 0.01:
         line = f"launch-bound: the device waits for the host to launch in {100 * bound.measured:.0f} % of the step measured"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from workbench import units
 from workbench.study.documents_vendor import LeftOutDocument, VendorDocument
 from workbench.study.terminal import percent, seconds
+from workbench.study.terminal_table import plain_table
 
 
 def vendor_text(document: VendorDocument, most: int = 10) -> Iterator[RenderableType]:
@@ -36,7 +37,7 @@ def _incomplete(document: VendorDocument, most: int) -> Iterator[RenderableType]
     table = _table(title, "row", "lacks", "may be about", "share", "total could move")
     for row in shown:
         place = row.where.rpartition("/")[2]
-        about = f"{row.touches} operators, {seconds(row.touched_s)}" if row.touches else "none here"
+        about = f"{units.count(row.touches, 'operator')}, {seconds(row.touched_s)}" if row.touches else "none here"
         table.add_row(
             f"{place} {row.label[:30]}", row.why, about, percent(row.share), _change(row.low_s, row.high_s) if row.touches else "-"
         )
@@ -48,7 +49,8 @@ def _incomplete(document: VendorDocument, most: int) -> Iterator[RenderableType]
 
 def left_out_text(document: LeftOutDocument) -> Text:
     """Return one sentence on the rows of an operator table that give none."""
-    parts = [f"{document.rows} rows give no operator ({document.without_shape} without a shape, {document.unnamed} of no known name)"]
+    none = f"{units.count(document.rows, 'row')} {'gives' if document.rows == 1 else 'give'} no operator"
+    parts = [f"{none} ({document.without_shape} without a shape, {document.unnamed} of no known name)"]
     if document.share is not None:
         parts.append(f"their measured time is {seconds(document.measured_s)}, {percent(document.share)} of the table's")
     if document.high_s is not None:
@@ -63,7 +65,7 @@ def _change(low: float, high: float) -> str:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table = plain_table(title)
     for at, column in enumerate(columns):
         text = at == 0 or column in ("kind", "lacks", "may be about", "by")
         table.add_column(column, justify="left" if text else "right", overflow="fold")
