@@ -11,9 +11,14 @@ import yaml
 from tests.naive.answers import answers
 from tests.naive.executor import execute
 from tests.naive.kineto import document, packed
-from tests.naive.programs import data_parallel, launch_bound, queue_full
+from tests.naive.programs import data_parallel, launch_bound, one_card, queue_full
 
-PROGRAMS = {"synthetic_ddp": data_parallel, "synthetic_launch_bound": launch_bound, "synthetic_queue_full": queue_full}
+PROGRAMS = {
+    "synthetic_ddp": data_parallel,
+    "synthetic_launch_bound": launch_bound,
+    "synthetic_one_card": one_card,
+    "synthetic_queue_full": queue_full,
+}
 HEADER = "# Known answers [ns] of the synthetic traces. Written with them by: python -m tests.naive.generate\n"
 
 

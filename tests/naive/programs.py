@@ -107,6 +107,25 @@ def data_parallel(steps: int = 3, layers: int = 6, width: int = 4096, tokens: in
     return Program({"main": tuple(main.actions), "autograd": tuple(autograd.actions)})
 
 
+def one_card(steps: int = 2, layers: int = 20, width: int = 4096, tokens: int = 57_344) -> Program:
+    """Return a training step of ``layers`` MLP blocks on one card, whose fp32 gradients are accumulated one by one.
+
+    As given: 20 x 2 x 4096 x 2048 parameters, 1.34 GB of gradients (as many as BERT-large has), and about two thirds of a second.
+    """
+    main, autograd = Thread(), Thread()
+    for step in range(steps):
+        main.do(Begin(f"ProfilerStep#{step + 1}", category="user_annotation"), Work(20_000))
+        _forward(main, layers, width, tokens, first_sequence=step * 100)
+        main.do(Work(8_000), Signal(f"backward-{step}"), Await(f"gradients-{step}"))
+        autograd.do(Await(f"backward-{step}"))
+        _backward(autograd, layers, width, tokens, first_sequence=step * 100, all_reduce_ns=0)
+        autograd.do(Signal(f"gradients-{step}"))
+        _optimizer(main, layers, width)
+        main.read_back()
+        main.do(Work(20_000), End(), Work(12_000))
+    return Program({"main": tuple(main.actions), "autograd": tuple(autograd.actions)})
+
+
 def _prefetch(thread: Thread, batch: Shape, event: str) -> None:
     """Append the copy of a batch on its own stream, and the record of the event that tells its end."""
     size = 2 * batch[0] * batch[1]
@@ -133,16 +152,16 @@ def _backward(thread: Thread, layers: int, width: int, tokens: int, first_sequen
     inner, hidden = width // 2, (tokens, width)
     for layer in reversed(range(layers)):
         sequence = first_sequence + 5 * layer
-        _linear_backward(thread, tokens, inner, width, sequence + 3)
+        _linear_backward(thread, tokens, inner, width, sequence + 3, accumulate=not all_reduce_ns)
         with _evaluated(thread, "GeluBackward0", sequence + 2):
             shape = (tokens, inner)
             thread.kernel("aten::gelu_backward", GELU_BACKWARD, stream_ns(shape, 3), shape, shape)
-        _linear_backward(thread, tokens, width, inner, sequence + 1)
+        _linear_backward(thread, tokens, width, inner, sequence + 1, accumulate=not all_reduce_ns)
         with _evaluated(thread, "NativeLayerNormBackward0", sequence):
             thread.kernel("aten::native_layer_norm_backward", LAYER_NORM_BACKWARD, stream_ns(hidden, 4), hidden, hidden)
-        if layer % 2 == 0:
+        if layer % 2 == 0 and all_reduce_ns:
             _all_reduce(thread, 2 * 2 * width * inner, all_reduce_ns, f"bucket-{first_sequence}-{layer}")
-    for layer in reversed(range(0, layers, 2)):
+    for layer in reversed(range(0, layers, 2)) if all_reduce_ns else ():
         thread.do(Wait(f"bucket-{first_sequence}-{layer}-done", COMPUTE))
 
 
@@ -153,12 +172,16 @@ def _evaluated(thread: Thread, node: str, sequence: int) -> Iterator[None]:
         yield
 
 
-def _linear_backward(thread: Thread, rows: int, inputs: int, outputs: int, sequence: int) -> None:
+def _linear_backward(thread: Thread, rows: int, inputs: int, outputs: int, sequence: int, accumulate: bool) -> None:
     """Append both products of a linear layer's gradient."""
     with _evaluated(thread, "AddmmBackward0", sequence):
         gradient, weight = (rows, outputs), (outputs, inputs)
         thread.kernel("aten::mm", GEMM.format("nn"), gemm_ns(rows, inputs, outputs), gradient, weight)
         thread.kernel("aten::mm", GEMM.format("nt"), gemm_ns(outputs, inputs, rows), (outputs, rows), (rows, inputs))
+    if accumulate:
+        name = "torch::autograd::AccumulateGrad"
+        with thread.op(f"autograd::engine::evaluate_function: {name}"), thread.op(name, weight, types=("float",)):
+            pass
 
 
 def _all_reduce(thread: Thread, elements: int, ns: int, event: str) -> None:

@@ -25,6 +25,7 @@ from workbench.scale.efficiency import weak
 from workbench.scale.fold_buckets import BUCKET_BYTES
 from workbench.scale.fold_slow import slowest
 from workbench.study.plan_price import enough
+from workbench.study.recorded_on import with_source
 from workbench.study.scale_out_found import Scaled, scaled
 from workbench.study.scenario import Scenario
 from workbench.study.steps import kept_steps
@@ -79,7 +80,7 @@ def scale_out(
         A recording without gradients or sizes, a cluster, group or number that cannot be.
     """
     counts = _counts(cards)
-    scenario = workload if isinstance(workload, Scenario) else Scenario(workload)  # type: ignore[arg-type]
+    scenario = with_source(workload if isinstance(workload, Scenario) else Scenario(workload))  # type: ignore[arg-type]
     total = units.parse(gradient_bytes, "B", "gradient_bytes") if isinstance(gradient_bytes, str) else gradient_bytes
     bucket = _bucket(bucket_bytes)
     found = scaled(scenario, total, bucket)

@@ -71,7 +71,7 @@ def _inserted(scenario: Scenario, total: float | None, bucket: float) -> Scaled:
     if world > 1:
         text = f"messages among its {world} cards keep their group (they are also sent forward: tensor or pipeline parallelism)"
         notes = (*notes, Note("kept-messages", workload.path, 1, text))
-    sent = buckets(found, bucket, min(FIRST_BYTES, bucket))
+    sent = buckets(found, bucket, min(FIRST_BYTES, bucket) if np.isfinite(bucket) else bucket)
     event = workload.graph.event
     optimizer = (event >= 0) & (workload.stages.phase[np.maximum(event, 0)] == Phase.OPTIMIZER)
     made = insert(workload.graph, found, sent, optimizer)
@@ -130,7 +130,10 @@ def _spread(scenario: Scenario, moved: np.ndarray, total: float | None) -> np.nd
 
 
 def _world(scenario: Scenario) -> int:
-    """Return the cards of the recorded job, at least 1."""
+    """Return the cards of the recorded job, as far as its messages are recorded; at least 1."""
+    graph = scenario.workload.graph
+    if not (graph.kind == NodeKind.COMMUNICATION).any():
+        return 1
     return max((rank.world_size or 1 for rank in scenario.workload.trace.ranks), default=1)
 
 
