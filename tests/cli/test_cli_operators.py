@@ -86,6 +86,15 @@ def test_two_tilings_can_be_compared(ops, capsys):
     assert min(found.values()) >= best
 
 
+def test_the_chosen_tile_is_listed_by_row(ops, capsys):
+    """What cores read is that of the tile listed, by hand: every tile reads tm + tn rows of K."""
+    chosen = json.loads(said(capsys, "estimate", "--npu", "npu-x", ops, "--json"))["operators"]
+    assert [row["tile"] is None for row in chosen] == [False, True, True, True, True]
+    rows, columns = map(int, chosen[0]["tile"].split("x"))
+    assert chosen[0]["bytes"]["local"] == 4096 / rows * 4096 / columns * (rows + columns) * 4096 * 2
+    assert f"tile {rows}x{columns}" in said(capsys, "estimate", "--npu", "npu-x", ops)
+
+
 def test_a_person_sees_stack_and_notes(ops, capsys):
     text = said(capsys, "estimate", "--npu", "npu-x", ops)
     assert "matrix " in text

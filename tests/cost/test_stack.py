@@ -26,7 +26,8 @@ def priced(resource: dict[Bound, float], seconds: float, launch: float, fill: fl
     every = np.zeros((1, 1, len(Bound)))
     for bound, value in resource.items():
         every[0, 0, bound] = value
-    return Priced(np.array([[seconds]]), every, np.zeros((1, 1, 3)), np.array([[[launch, fill, idle]]]), np.zeros((1, 1), dtype=np.int8))
+    detail, none = np.array([[[launch, fill, idle]]]), np.zeros((1, 1, 3), dtype=np.int32)
+    return Priced(np.array([[seconds]]), every, np.zeros((1, 1, 3)), detail, np.zeros((1, 1), dtype=np.int8), none)
 
 
 def test_fourth_powers_by_hand():

@@ -72,6 +72,7 @@ class OpCost:
     idle_w: np.ndarray  # float64 [S] [W]
     energy_why: tuple[str, ...]
     algorithm: np.ndarray  # int8 [U, S], of convolutions: see `workbench.cost.convolution.algorithm_names`
+    tile: np.ndarray  # int32 [U, S, 3], of products: rows and columns of results a core works on at a time, parts of K (0: no tiles)
 
     @property
     def levels(self) -> tuple[str, ...]:

@@ -96,9 +96,9 @@ def estimate(
     of = power.joules(cards)
     taken = np.where(modelled[:, None], power.energy(seconds, _dynamic(table, cards, column, priced.level, of), of), np.nan)
     out = (seconds, low, high, priced.resource, priced.level, bound, evidence, note_code)
-    for array in (*out, taken, of.idle, priced.algorithm):
+    for array in (*out, taken, of.idle, priced.algorithm, priced.tile):
         array.setflags(write=False)
-    return OpCost(*out, tuple(reasons), energy_j=taken, idle_w=of.idle, energy_why=of.why, algorithm=priced.algorithm)
+    return OpCost(*out, tuple(reasons), energy_j=taken, idle_w=of.idle, energy_why=of.why, algorithm=priced.algorithm, tile=priced.tile)
 
 
 def _say(rows: np.ndarray, why: str, note_code: np.ndarray, reasons: list[str]) -> None:

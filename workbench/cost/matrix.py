@@ -22,7 +22,8 @@ class Priced:
     """Times of U operators on S cards, in the layout of `OpCost`.
 
     ``detail`` says what of the time is launch, what is fill (latency before the first and after the last tile), and in what
-    part of the rest cores stand without a tile. ``algorithm`` says how a convolution runs, see `workbench.cost.convolution.RUNS`.
+    part of the rest cores stand without a tile. ``algorithm`` says how a convolution runs, see `workbench.cost.convolution.RUNS`,
+    ``tile`` what the search of a product chose: rows and columns of results a core works on at a time, parts of K.
     """
 
     seconds: np.ndarray  # [U, S] [s]
@@ -30,17 +31,18 @@ class Priced:
     level: np.ndarray  # [U, S, Cards.levels] [B]
     detail: np.ndarray  # [U, S, 3] [s]
     algorithm: np.ndarray  # int8 [U, S], 0: no convolution
+    tile: np.ndarray  # int32 [U, S, 3], 0: no tiles
 
 
 def empty(rows: int, cards: Cards) -> Priced:
     """Return a Priced of zeros."""
     size = (rows, len(cards.specs))
     resource, level, detail = (np.zeros((*size, width)) for width in (len(Bound), cards.levels, 3))
-    return Priced(np.zeros(size), resource, level, detail, np.zeros(size, dtype=np.int8))
+    return Priced(np.zeros(size), resource, level, detail, np.zeros(size, dtype=np.int8), np.zeros((*size, 3), dtype=np.int32))
 
 
 def plus(first: Priced, second: Priced, times: np.ndarray | float = 1.0) -> Priced:
-    """Return one operator after the other, the second ``times`` [U, 1] times; the algorithm is the first's."""
+    """Return one operator after the other, the second ``times`` [U, 1] times; algorithm and tile are the first's."""
     each = np.asarray(times, dtype=np.float64)
     most = each[..., None]
     return Priced(
@@ -49,6 +51,7 @@ def plus(first: Priced, second: Priced, times: np.ndarray | float = 1.0) -> Pric
         first.level + most * second.level,
         first.detail + most * second.detail,
         first.algorithm,
+        first.tile,
     )
 
 
@@ -152,8 +155,10 @@ def products(
     threads = min(os.cpu_count() or 1, 8)
     if rows * size < PARALLEL_FROM or threads == 1:
         block(slice(0, rows))
+        out.tile[:] = choice
         return out, choice
     step = max(1, -(-rows // (4 * threads)))
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(block, [slice(begin, begin + step) for begin in range(0, rows, step)]))
+    out.tile[:] = choice
     return out, choice

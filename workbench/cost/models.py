@@ -96,7 +96,7 @@ def _tell_waiting(out: Priced) -> None:
 
 
 def _put(out: Priced, rows: np.ndarray, part: Priced) -> None:
-    for name in ("seconds", "resource", "level", "detail", "algorithm"):
+    for name in ("seconds", "resource", "level", "detail", "algorithm", "tile"):
         getattr(out, name)[rows] = getattr(part, name)
 
 

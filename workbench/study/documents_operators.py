@@ -30,6 +30,7 @@ class TimeDocument(Document):
     )
     bandwidth_share: Maybe = Field(description="bytes a second over the stated bandwidth of the outermost memory")
     algorithm: str | None = Field(description="of a convolution a model prices; of two gradients both")
+    tile: str | None = Field(description="of a matrix product: rows x columns of results a core works on at a time, and x parts of K")
     without_s: dict[str, Maybe] | None = Field(description="seconds with this part infinitely fast")
     bytes: dict[str, float] | None = Field(description="traffic by level [B]")
     flops: float | None

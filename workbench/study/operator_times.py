@@ -135,6 +135,12 @@ def _below(operators: Operators, used: Utilisation, seconds: np.ndarray, limit: 
     return rows.tolist(), BelowDocument(limit=limit, rows=len(rows), products=int(products.sum()), time_share=share)
 
 
+def _chosen(tile: np.ndarray) -> str | None:
+    """Return the tile a search chose as ``128x256`` (results), with parts of K ``128x256x4``; None without tiles."""
+    rows, columns, parts = tile.tolist()
+    return f"{rows}x{columns}{f'x{parts}' if parts > 1 else ''}" if rows else None
+
+
 def _row(operators: Operators, cost: OpCost, found: Stack, used: Utilisation, u: int, clock: float) -> TimeDocument:
     table = operators.table
     seconds, joules, measured = float(cost.seconds[u, 0]), float(cost.energy_j[u, 0]), float(table.measured_s[u])
@@ -159,6 +165,7 @@ def _row(operators: Operators, cost: OpCost, found: Stack, used: Utilisation, u:
         utilisation=float(used.compute[u, 0]),
         bandwidth_share=float(used.memory[u, 0]) if modelled else None,
         algorithm=(algorithm_names()[cost.algorithm[u, 0]] or None) if modelled else None,
+        tile=_chosen(cost.tile[u, 0]) if modelled and table.kind[u] in PRODUCTS else None,
         without_s=dict(zip(FASTER, found.without_s[u].tolist(), strict=True)) if modelled else None,
         bytes=dict(zip(cost.levels, cost.level_bytes[u, 0].tolist(), strict=True)) if modelled else None,
         flops=float(table.flops[u]),

@@ -128,6 +128,7 @@ def price_recorded(scenario: Scenario) -> Pricing:
         idle_w=np.full(1, np.nan),
         energy_why=("no card is chosen",),
         algorithm=np.zeros((size, 1), dtype=np.int8),
+        tile=np.zeros((size, 1, 3), dtype=np.int32),
     )
     hosts = [host_factors(scenario.source_host, scenario.host, moved=False)]
     return _pricing(scenario, cost, np.array([scenario.host_factor]), None, hosts)

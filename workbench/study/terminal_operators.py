@@ -71,6 +71,7 @@ def _longest(document: EstimateDocument, most: int) -> Iterator[RenderableType]:
         name.append(f"\n{shapes}" if shapes else "", style="dim")
         name.append(f"\n{stack_text(row.stack)}" if row.stack else "", style="cyan")
         name.append(f"\nruns as {row.algorithm}" if row.algorithm else "", style="dim")
+        name.append(f"\ntile {row.tile}" if row.tile and not document.buffers else "", style="dim")
         name.append(f"\n{row.note}" if row.note else "", style="italic")
         interval = f"{seconds(row.low_s)}\n{seconds(row.high_s)}" if row.seconds is not None else ""
         outer = units.format(row.bytes["memory"], "B", 3) if row.bytes else "-"
