@@ -35,7 +35,7 @@ LAYERS = (
     {"models", "scale", "replay"},
     {"cost", "network", "graph"},
     {"hardware", "operators", "trace"},
-    {"data", "units", "errors"},
+    {"data", "units", "errors", "arguments"},
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 ARRAYS = {"numpy", "numba", "yaml"}
@@ -53,9 +53,10 @@ PACKAGES = {room: ARRAYS for level in LAYERS[8:11] for room in level} | {
     "data": set(),
     "units": {"pint"},
     "errors": set(),
+    "arguments": set(),
 }
 # The basis has an order of its own: these imports between its modules are meant.
-WITHIN_BASIS = {("data", "errors"), ("units", "errors")}
+WITHIN_BASIS = {("data", "errors"), ("units", "errors"), ("arguments", "errors")}
 KERNELS = {"numpy", "numba", "math", "typing", "__future__"}  # typing: to name what a kernel returns
 MODULES = package_files()
 

@@ -117,6 +117,10 @@ def __getattr__(name: str) -> object:
     if home is None:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"workbench.{home}"), name)
+    if not isinstance(value, type) and callable(value):
+        from workbench.arguments import checked
+
+        value = checked(value)
     globals()[name] = value
     return value
 

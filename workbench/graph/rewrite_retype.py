@@ -44,7 +44,7 @@ class Retype:
     casts: bool = True
 
     def __post_init__(self) -> None:
-        if self.dtype not in TARGETS:
+        if not isinstance(self.dtype, str) or self.dtype not in TARGETS:
             raise Refused(f"retype:{self.pattern}", f"{self.dtype!r} is no element type to run in", f"use one of {', '.join(TARGETS)}")
 
     @property

@@ -48,7 +48,7 @@ class Spaced:
         if isinstance(self.num, bool) or not isinstance(self.num, int | np.integer) or self.num < 1:
             raise Refused("axis", f"{self.num!r} points", "give a whole number of points, 1 or more")
         if self.num > MOST_POINTS:
-            raise Refused("axis", f"{float(self.num):.3g} points", f"give at most {MOST_POINTS:.0e} points")
+            raise Refused("axis", "too many points", f"give at most {MOST_POINTS:.0e} points")
 
     def __len__(self) -> int:
         return int(self.num)

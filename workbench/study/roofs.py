@@ -7,6 +7,7 @@ from math import isfinite
 
 import numpy as np
 
+from workbench.errors import Refused
 from workbench.hardware.npu import NpuSpec
 from workbench.operators.table import Dtype
 from workbench.study.prediction import Prediction
@@ -69,6 +70,8 @@ def points(prediction: Prediction, level: str = "outermost") -> Points:
         ``"outermost"`` or ``"shared"``; traffic is what the model moves through that level, and the compulsory traffic
         where no model counted it (vendor times, scaled measurements).
     """
+    if level not in _COLUMN:
+        raise Refused("level", f"{level!r} is no level of a roofline", f"use one of {', '.join(_COLUMN)}")
     table, cost = prediction.table, prediction.cost
     counted = cost.level_bytes[:, 0, _COLUMN[level]]
     moved = np.where(counted > 0, counted, table.bytes_read + table.bytes_written)

@@ -10,6 +10,7 @@ from workbench.cost.cost import Bound, Evidence
 from workbench.study.prediction import Prediction
 from workbench.study.roofs import LEVELS, Roof, dtype_peaks, points, roofs
 from workbench.study.shares import row_totals
+from workbench.view.backend import plotting
 from workbench.view.palette import BOUNDS, EVIDENCE
 from workbench.view.text import quantity
 
@@ -116,8 +117,7 @@ def roofline(prediction: Prediction, level: str = "outermost", *, width: int = 6
     holoviews.Overlay
         Roofs, points with hover, labels of the roofs.
     """
-    import holoviews as hv
-
+    hv = plotting()
     columns = point_columns(prediction, level)
     shown = {key: columns[key] for key in ("x", "y", "size", "colour", "name", "bound")}
     for key, source, unit in (("time", "time", "s"), ("total", "total", "s"), ("rate", "y", "FLOP/s")):

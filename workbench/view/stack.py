@@ -9,6 +9,7 @@ import xarray as xr
 
 from workbench.cost.cost import Bound
 from workbench.cost.stack import PARTS
+from workbench.view.backend import plotting
 from workbench.view.palette import BOUNDS, Ink
 
 WORDS: dict[str, Ink] = {
@@ -88,8 +89,7 @@ def stack_bars(found: xr.Dataset, width: int = 760) -> Any:
     -------
     holoviews.Rectangles
     """
-    import holoviews as hv
-
+    hv = plotting()
     columns = bar_columns(found)
     labels = label_of(found)[::-1]
     y = [labels.index(label) for label in columns["label"]]

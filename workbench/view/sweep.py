@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from workbench.errors import Refused
+from workbench.view.backend import plotting
 from workbench.view.ticks import si_ticks
 
 
@@ -87,8 +88,7 @@ def sweep_curve(dataset: xr.Dataset, *, width: int = 640, height: int = 320) -> 
     holoviews.Overlay
         Interval, curve and points with hover.
     """
-    import holoviews as hv
-
+    hv = plotting()
     found = curve(dataset)
     ok = np.isfinite(found.step_s)
     x, step = found.x[ok], found.step_s[ok] * 1e3

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from workbench.errors import Refused
 from workbench.graph.graph import Graph, NodeKind
 from workbench.replay.timeline import Timeline
 from workbench.study.prediction import Prediction
 from workbench.view import kernels
+from workbench.view.backend import plotting
 from workbench.view.palette import LOOKS, Look, looks
 
 _MARKS = (NodeKind.ROOT, NodeKind.STEP_BEGIN, NodeKind.STEP_END, NodeKind.ARRIVAL, NodeKind.MEETING)
@@ -136,6 +138,8 @@ def _by_start(base: Layout, start_s: np.ndarray) -> np.ndarray:
 
 def _side(graph: Graph, timeline: Timeline, nodes: np.ndarray, step: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Start, finish [s] and criticality of the nodes, counted from the begin of the step."""
+    if step is not None and not 0 <= step < len(graph.step_begin):
+        raise Refused("step", f"{step!r} is none of the {len(graph.step_begin)} steps", "count them from 0")
     origin = 0.0 if step is None else timeline.finish_s[graph.step_begin[step]]
     return timeline.start_s[nodes] - origin, timeline.finish_s[nodes] - origin, timeline.critical[nodes]
 
@@ -228,8 +232,9 @@ def timeline(prediction: Prediction, step: int | None = None, *, width: int = 90
     holoviews.DynamicMap
         An RGB raster; each lane shows the dominant kind of a pixel, shaded by its busy share.
     """
-    import holoviews as hv
     from holoviews.streams import RangeX
+
+    hv = plotting()
 
     lanes = lanes_of(prediction, typical_step(prediction) if step is None else step)
     end = lanes.end_s * 1e3
