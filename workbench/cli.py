@@ -106,7 +106,7 @@ def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: i
 
 
 @cli.command()
-@click.argument("trace")
+@click.argument("traces", nargs=-1, required=True)
 @scenario_options
 @click.option("--axis", "axes", metavar="PATH=START:STOP:COUNT[UNIT]", multiple=True, required=True,
               help="Also PATH=A,B,C; PATH=START:STOP:COUNT[UNIT]:log; PATH,PATH=... ties fields.")  # fmt: skip
@@ -114,27 +114,30 @@ def predict(traces: tuple[str, ...], as_json: bool, perfetto: str | None, top: i
 @click.option("--budget", default="2 GB", show_default=True, help="Most bytes of operator times (cells x operators x 8).")
 @click.option("--accounts", is_flag=True, help="Also account for the time of every cell (slower).")
 @click.option("--json", "as_json", is_flag=True, help="Print the space as JSON (schema: workbench schema sweep).")
-def sweep(trace: str, axes: tuple[str, ...], out: str | None, budget: str, accounts: bool, as_json: bool, **asked: Any) -> int:
-    """Predict the step in every cell of a parameter space."""
+def sweep(traces: tuple[str, ...], axes: tuple[str, ...], out: str | None, budget: str, accounts: bool, as_json: bool, **asked: Any) -> int:
+    """Predict the step in every cell of a parameter space; several TRACES are an axis of it (--axis npu=A,B ranks cards on them)."""
     from workbench.study.asked import parse_axis
     from workbench.study.dataset import write_netcdf
     from workbench.study.report import sweep_document, to_json
     from workbench.study.sweep import sweep as run
     from workbench.study.terminal import sweep_text
+    from workbench.study.terminal_order import order_text
 
     if out is not None:
         writable(out, "--out")
     space = dict(parse_axis(text) for text in axes)
     if len(space) < len(axes):
         raise click.UsageError("an axis is given twice")
-    [(_, recording)] = each((trace,), asked.pop("salvage"))
-    dataset = run(scenario_of(recording, **asked), space, budget=budget, accounts=accounts)
+    recordings = [recording for _, recording in each(traces, asked.pop("salvage"))]
+    if len(recordings) > 1:
+        space["workload"] = [*recordings]
+    dataset = run(scenario_of(recordings[0], **asked), space, budget=budget, accounts=accounts)
     if out is not None:
         write_netcdf(dataset, out)
     if as_json:
         click.echo(to_json(sweep_document(dataset, out)))
     else:
-        show(sweep_text(dataset))
+        show((*sweep_text(dataset), *order_text(dataset)))
         if out is not None:
             click.echo(f"written to {out}")
     return 0 if bool(dataset["valid"].any()) else 1  # the reasons are shown

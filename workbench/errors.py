@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MOST_LETTERS = 4000
+"""Of a message: what it quotes may be a whole file in one cell."""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS // 2]} ... {text[-MOST_LETTERS // 2 :]}"
+
 
 class WorkbenchError(Exception):
     """A refusal a person can act on.
@@ -25,8 +32,8 @@ class WorkbenchError(Exception):
     exit_code = 1
 
     def __init__(self, where: str, what: str, fix: str) -> None:
-        self.where, self.what, self.fix = where, what, fix
-        super().__init__(f"{where}: {what} ({fix})")
+        self.where, self.what, self.fix = (_cut(text) for text in (where, what, fix))
+        super().__init__(f"{self.where}: {self.what} ({self.fix})")
 
 
 class UnreadableInput(WorkbenchError):

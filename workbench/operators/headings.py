@@ -116,6 +116,10 @@ def best_times(names: Sequence[str]) -> list[str]:
     return list(names)
 
 
+LONGEST = 200
+"""Letters beyond which a cell is no heading: patterns are not tried on what may be a whole file in one line."""
+
+
 @cache
 def _spellings() -> Mapping[str, str]:
     """Read headings.yaml once (it is part of the package): spelling to the name this project uses."""
@@ -127,7 +131,7 @@ def _spellings() -> Mapping[str, str]:
 def canonical(name: str) -> str:
     """Return the name this project uses for a column (small letters); the name itself where no other spelling is known."""
     plain = " ".join(name.strip().strip("'\"").lower().split())
-    if plain in KNOWN:
+    if plain in KNOWN or len(plain) > LONGEST:
         return plain
     short = re.sub(r"\s*[\[(].*[\])]\Z", "", plain)
     for text in (plain, short, plain.replace("_", " "), short.replace("_", " ")):
@@ -148,7 +152,7 @@ def misspelt(unused: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     out = {}
     for name in unused:
         doubled = len(name) == 2 and name[0] == name[1] and name[0] in absent
-        near = [name[0]] if doubled else difflib.get_close_matches(name, sorted(absent), 1, 0.8) if len(name) > 3 else []
+        near = [name[0]] if doubled else difflib.get_close_matches(name, sorted(absent), 1, 0.8) if 3 < len(name) <= LONGEST else []
         if near and not time_unit(name):
             out[name] = near[0]
     return out
@@ -157,6 +161,8 @@ def misspelt(unused: Sequence[str], names: Sequence[str]) -> dict[str, str]:
 def known(name: str) -> bool:
     """Whether a cell reads like a heading of a table of operators."""
     plain = canonical(name)
+    if len(plain) > LONGEST:
+        return False
     return plain in KNOWN or plain in ("line",) or time_unit(name) is not None or is_cycles(name) or (is_bare_time(name) and len(name) < 24)
 
 

@@ -76,10 +76,18 @@ def _book() -> _Book:
     )
 
 
+_RUN = re.compile(r"(\w{256})\w+")
+
+
+def bounded(name: str) -> str:
+    """Return a name without what no compiler writes: 4096 letters, words of 256, so that no pattern takes long on nonsense."""
+    return name if len(name) <= 256 else _RUN.sub(r"\1", name[:4096])
+
+
 @cache
 def rule_for(name: str) -> Mapping[str, Any] | None:
     """Return the entry of rules.yaml for an operator, or None."""
-    book = _book()
+    book, name = _book(), bounded(name)
     for pattern, entry in book.operators:
         if pattern.fullmatch(name):
             return entry
@@ -152,12 +160,13 @@ def state_of(call: Call, found: Described | None) -> int:
 
 @cache
 def _is_transparent(name: str) -> bool:
-    return _book().transparent.fullmatch(name) is not None
+    return _book().transparent.fullmatch(bounded(name)) is not None
 
 
 @cache
 def ran_of(kernel: str) -> Ran:
     """Read a device event's name: element type, opaque width, direction of a copy, kind."""
+    kernel = bounded(kernel)
     direction = 1 if _TO_DEVICE.search(kernel) else 2 if _FROM_DEVICE.search(kernel) else 0
     opaque = _OPAQUE.search(kernel)
     kind = next((kind for pattern, kind in _book().kernels if pattern.search(kernel)), Kind.UNKNOWN)

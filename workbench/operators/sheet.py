@@ -166,7 +166,7 @@ def _sheet(page: Page, expected: Collection[str], digest: str, units_row: bool) 
     scores = [_score(cells, expected) for _, cells in rows[:MOST_ABOVE]]
     at = scores.index(max(scores)) if max(scores) >= 2 else _widest(rows)
     line, head = rows[at]
-    header = tuple(cell.strip() for cell in head)
+    header = tuple(cell.strip()[: headings.LONGEST] for cell in head)
     while header and not header[-1] and len(header) > 1:
         header = header[:-1]
     titles = tuple(": ".join(dict.fromkeys(cell.strip() for cell in cells if cell.strip())) for _, cells in rows[:at])

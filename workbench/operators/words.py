@@ -16,7 +16,7 @@ from types import MappingProxyType
 import yaml
 
 from workbench.operators.attention import FULL
-from workbench.operators.kinds import ran_of
+from workbench.operators.kinds import bounded, ran_of
 from workbench.operators.table import Dtype, Kind
 
 
@@ -63,7 +63,7 @@ DTYPES: Mapping[str, tuple[Dtype, str]] = MappingProxyType(
 
 def word(name: str) -> Word | None:
     """Return what a name says, None where no rule knows it."""
-    return _word(name)
+    return _word(bounded(name))
 
 
 _PREFIX = re.compile(
