@@ -25,7 +25,7 @@ from workbench.cli_output import finite, pairs, show
 @click.option("--top", type=click.IntRange(1, 200), default=5, show_default=True, help="With --search: plans to show.")
 @click.option("--tokens", type=click.IntRange(1), help="Tokens of a sample; default: the model's.")
 @click.option("--dtype", default="", help="Type of the elements, e.g. bf16; default: the model's.")
-@click.option("--attention", type=click.Choice(["flash", "unfused"]), default="flash", show_default=True)
+@click.option("--attention", type=click.Choice(["flash", "unfused"]), default="flash", show_default=True, help="How attention runs.")
 @click.option("--memory", default="", metavar="SIZE", help='Memory of a card that may be used, e.g. "64 GiB"; default: the card\'s.')
 @click.option(
     "--gradient-bytes", type=click.FloatRange(0.5, 8), default=2.0, show_default=True, callback=finite, help="Of an element that is sent."
