@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -11,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from workbench.cost.choices import CHEAPEST, COLD, Choices, Copies
-from workbench.cost.convolution import algorithm_names
-from workbench.cost.cost import LEVELS, Bound, Evidence, OpCost, level_names
+from workbench.cost.cost import LEVELS, Evidence, OpCost, level_names
 from workbench.cost.estimate import estimate
 from workbench.cost.interpolate import unmatched_notes
 from workbench.cost.models import ON_MATRIX, PRODUCTS, item_sizes
 from workbench.cost.pack import resolve
-from workbench.cost.stack import FASTER, PARTS, Stack, stack
+from workbench.cost.stack import FASTER, PARTS, stack
 from workbench.cost.sustained import assumed
 from workbench.cost.tiles import Tile, check_tile
 from workbench.cost.utilisation import Utilisation, utilisation
@@ -25,9 +23,10 @@ from workbench.cost.vendor import VendorTimes
 from workbench.cost.vendor_apply import doubt_notes
 from workbench.errors import Note, Refused
 from workbench.hardware.npu import NpuSpec
-from workbench.operators.table import Dtype, Kind
+from workbench.operators.table import Dtype
 from workbench.study.documents_operators import BelowDocument, BufferDocument, EstimateDocument, TimeDocument
 from workbench.study.left_out import left_out_document
+from workbench.study.operator_rows import time_documents
 from workbench.study.operators_csv import Operators
 from workbench.study.report import note_documents
 from workbench.study.vendor_coverage import vendor_document
@@ -87,7 +86,7 @@ def price_operators(
     used = utilisation(table, cost, [spec], sparse=sparse)
     seconds = np.nan_to_num(cost.seconds[:, 0]) * table.count
     listed, few = _below(operators, used, seconds, below)
-    rows = {int(operators.row[u]): _row(operators, cost, found, used, u, clock) for u in listed}
+    rows = dict(zip(operators.row[listed].tolist(), time_documents(operators, cost, found, used, listed, clock), strict=True))
     for left in operators.left_out if few is None else ():
         rows[left.row] = _left_out(operators, left.row, left.name, left.why)
     total = float(seconds.sum())
@@ -133,49 +132,6 @@ def _below(operators: Operators, used: Utilisation, seconds: np.ndarray, limit: 
     total = float(seconds.sum())
     share = float(seconds[rows].sum()) / total if total > 0 else 0.0
     return rows.tolist(), BelowDocument(limit=limit, rows=len(rows), products=int(products.sum()), time_share=share)
-
-
-def _chosen(tile: np.ndarray) -> str | None:
-    """Return the tile a search chose as ``128x256`` (results), with parts of K ``128x256x4``; None without tiles."""
-    rows, columns, parts = tile.tolist()
-    return f"{rows}x{columns}{f'x{parts}' if parts > 1 else ''}" if rows else None
-
-
-def _row(operators: Operators, cost: OpCost, found: Stack, used: Utilisation, u: int, clock: float) -> TimeDocument:
-    table = operators.table
-    seconds, joules, measured = float(cost.seconds[u, 0]), float(cost.energy_j[u, 0]), float(table.measured_s[u])
-    modelled = cost.evidence[u] == Evidence.MODEL and math.isfinite(seconds)
-    priced = math.isfinite(seconds)
-    shown = modelled and not np.isnan(found.share[u]).any()
-    return TimeDocument(
-        line=operators.sheet.line[int(operators.row[u])],
-        name=table.name[u],
-        kind=Kind(table.kind[u]).name.lower(),
-        dtype=Dtype(table.dtype[u]).name.lower(),
-        signature=table.signature[u],
-        seconds=seconds,
-        low_s=float(cost.low_s[u, 0]),
-        high_s=float(cost.high_s[u, 0]),
-        cycles=seconds * clock,
-        bound=Bound(found.bound[u] or cost.bound[u, 0]).name.lower() if modelled else None,
-        next_bound=Bound(found.second[u]).name.lower() if modelled and found.second[u] else None,
-        margin=float(found.margin[u]) if modelled else None,
-        stack=dict(zip(PARTS, found.share[u].tolist(), strict=True)) if shown else None,
-        unit=("matrix" if used.matrix[u, 0] else "vector") if priced else None,
-        utilisation=float(used.compute[u, 0]),
-        bandwidth_share=float(used.memory[u, 0]) if modelled else None,
-        algorithm=(algorithm_names()[cost.algorithm[u, 0]] or None) if modelled else None,
-        tile=_chosen(cost.tile[u, 0]) if modelled and table.kind[u] in PRODUCTS else None,
-        without_s=dict(zip(FASTER, found.without_s[u].tolist(), strict=True)) if modelled else None,
-        bytes=dict(zip(cost.levels, cost.level_bytes[u, 0].tolist(), strict=True)) if modelled else None,
-        flops=float(table.flops[u]),
-        energy_j=joules,
-        power_w=joules / seconds if seconds > 0 else None,
-        evidence=Evidence(cost.evidence[u]).name.lower() if priced else None,
-        measured_s=measured,
-        error=seconds / measured - 1.0 if priced and measured > 0 else None,
-        note=cost.reasons[cost.note_code[u]] if priced else "no model of this kind or dtype on this card",
-    )
 
 
 def _left_out(operators: Operators, row: int, name: str, why: str) -> TimeDocument:
