@@ -25,10 +25,16 @@ if TYPE_CHECKING:
     from workbench.graph.rewrite_fuse import Fuse
     from workbench.graph.rewrite_move import Move, Overlap
     from workbench.graph.rewrite_retype import Retype
+    from workbench.hardware.cluster_text import load_cluster
     from workbench.hardware.host import load_host
     from workbench.hardware.npu import catalogue, load_npu
+    from workbench.models.describe import list_models, load_model
+    from workbench.network.compression import Codec
+    from workbench.scale.plan import ParallelPlan
+    from workbench.scale.plan_text import parse_plan
     from workbench.study.axes import linspace, logspace, tied
     from workbench.study.chakra import write_chakra
+    from workbench.study.collective import collectives
     from workbench.study.compare import compare
     from workbench.study.compare_traces import compare_traces
     from workbench.study.dataset import changes_at, ratio
@@ -38,14 +44,20 @@ if TYPE_CHECKING:
     from workbench.study.operator_times import price_operators
     from workbench.study.operators_csv import list_operators, read_operators
     from workbench.study.perfetto import write_perfetto
+    from workbench.study.plan_inference import infer
+    from workbench.study.plan_scaling import plan_scaling
+    from workbench.study.plan_search import search_plans
+    from workbench.study.plan_step import plan_step
     from workbench.study.predict import predict
     from workbench.study.rewrites import rewrites
+    from workbench.study.scale_out import scale_out
     from workbench.study.scenario import Scenario
     from workbench.study.stacks import stacks
     from workbench.study.sweep import sweep
     from workbench.study.tables import lag_table, operator_table
     from workbench.trace.facts import facts
     from workbench.trace.open import open_trace
+    from workbench.view.efficiency import efficiency_curve
     from workbench.view.roofline import roofline
     from workbench.view.stack import stack_bars
     from workbench.view.sweep import sweep_curve
@@ -86,6 +98,19 @@ _HOMES = {
     "stack_bars": "view.stack",
     "sweep_curve": "view.sweep",
     "rewrites": "study.rewrites",
+    "scale_out": "study.scale_out",
+    "plan_step": "study.plan_step",
+    "search_plans": "study.plan_search",
+    "plan_scaling": "study.plan_scaling",
+    "infer": "study.plan_inference",
+    "load_model": "models.describe",
+    "list_models": "models.describe",
+    "load_cluster": "hardware.cluster_text",
+    "collectives": "study.collective",
+    "ParallelPlan": "scale.plan",
+    "parse_plan": "scale.plan_text",
+    "efficiency_curve": "view.efficiency",
+    "Codec": "network.compression",
     "Fuse": "graph.rewrite_fuse",
     "Drop": "graph.rewrite_drop",
     "Split": "graph.rewrite_drop",
@@ -102,12 +127,13 @@ _HOMES = {
 }
 
 __all__ = [
-    "Capture", "Drop", "Fuse", "InvalidSpec", "Move", "Note", "Overlap", "Refused", "Retype", "ScaleBatch", "Scenario", "Split",
-    "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "compare", "compare_traces", "estimate", "export",
-    "facts", "inspect", "lag_table", "links", "linspace", "list_operators", "load_host", "load_npu", "logspace", "open_trace",
-    "operator_table",
-    "predict", "price_operators", "ratio", "read_operators", "read_vendor", "rewrites", "roofline", "stack_bars", "stacks", "stragglers",
-    "sweep", "sweep_curve", "tied", "timeline", "write_chakra", "write_perfetto",
+    "Capture", "Codec", "Drop", "Fuse", "InvalidSpec", "Move", "Note", "Overlap", "ParallelPlan", "Refused", "Retype", "ScaleBatch",
+    "Scenario", "Split", "UnreadableInput", "WorkbenchError", "__version__", "catalogue", "changes_at", "collectives", "compare",
+    "compare_traces", "efficiency_curve", "estimate", "export", "facts", "infer", "inspect", "lag_table", "links", "linspace",
+    "list_models", "list_operators", "load_cluster", "load_host", "load_model", "load_npu", "logspace", "open_trace", "operator_table",
+    "parse_plan", "plan_scaling", "plan_step", "predict", "price_operators", "ratio", "read_operators", "read_vendor", "rewrites",
+    "roofline", "scale_out", "search_plans", "stack_bars", "stacks", "stragglers", "sweep", "sweep_curve", "tied", "timeline",
+    "write_chakra", "write_perfetto",
 ]  # fmt: skip
 
 

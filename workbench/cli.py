@@ -20,11 +20,13 @@ from workbench.cli_counters import counters
 from workbench.cli_export import export
 from workbench.cli_hosts import hosts
 from workbench.cli_inspect import inspect
+from workbench.cli_models import models
 from workbench.cli_network import collective
 from workbench.cli_operators import calibrate, estimate
 from workbench.cli_output import WIDTH, show, writable
 from workbench.cli_plan import plan
 from workbench.cli_rewrites import rewrites
+from workbench.cli_scale import scale
 from workbench.cli_scenario import each, scenario_of, scenario_options
 from workbench.errors import WorkbenchError
 
@@ -224,8 +226,10 @@ cli.add_command(cache)
 cli.add_command(compare)
 cli.add_command(export)
 cli.add_command(collective)
+cli.add_command(models)
 cli.add_command(plan)
 cli.add_command(rewrites)
+cli.add_command(scale)
 cli.add_command(hosts)
 
 if __name__ == "__main__":

@@ -67,7 +67,13 @@ class ModelSpec:
 
 
 def list_models() -> tuple[str, ...]:
-    """Return the sorted names of the models that come with the workbench."""
+    """Return the models that come with the workbench.
+
+    Returns
+    -------
+    tuple of str
+        Their names, sorted.
+    """
     return shipped("models")
 
 

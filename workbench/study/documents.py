@@ -14,9 +14,11 @@ from workbench.study.documents_compare import ComparisonDocument
 from workbench.study.documents_counters import CountersDocument
 from workbench.study.documents_hosts import HostsDocument
 from workbench.study.documents_inspect import AccountDocument, Facts, InspectDocument
+from workbench.study.documents_models import ModelsDocument
 from workbench.study.documents_operators import CalibrationDocument, EstimateDocument
 from workbench.study.documents_plan import PlansDocument
 from workbench.study.documents_rewrites import RewritesDocument
+from workbench.study.documents_scale import ScaleDocument
 from workbench.study.documents_vendor import VendorDocument
 
 __all__ = ["AccountDocument", "Document", "Facts", "InspectDocument", "Maybe", "NoteDocument", "finite", "to_json"]
@@ -223,8 +225,10 @@ SCHEMAS: dict[str, type[Document]] = {
     "collective": CollectivesDocument,
     "compare": ComparisonDocument,
     "hosts": HostsDocument,
+    "models": ModelsDocument,
     "plan": PlansDocument,
     "rewrites": RewritesDocument,
+    "scale": ScaleDocument,
 }
 
 
