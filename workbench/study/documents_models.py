@@ -58,5 +58,6 @@ def _model(spec: ModelSpec, model: Model) -> ModelDocument:
     ]  # fmt: skip
     return ModelDocument(
         name=spec.name, input=spec.input, width=spec.width, tokens=model.tokens, dtype=model.dtype.name.lower(),
-        parameters=model.parameters, active_parameters=model.active_parameters, forward_flops=flops_of(model), blocks=blocks, sources=list(spec.sources),
+        parameters=model.parameters, active_parameters=model.active_parameters, forward_flops=flops_of(model),
+        blocks=blocks, sources=list(spec.sources),
     )  # fmt: skip
