@@ -35,7 +35,7 @@ _GROUPED_COMMA = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+(?:,\d*)?\Z")
 
 def missing(text: str) -> bool:
     """Whether a cell holds nothing: empty, N/A, a dash, an error of a spreadsheet."""
-    return not text or text.strip().lower() in MISSING
+    return not text or (not ("0" <= text[0] <= "9") and text.strip().lower() in MISSING)
 
 
 def decimal_mark(texts: Iterable[str]) -> str:
@@ -121,6 +121,8 @@ def whole(text: str, where: str, most: int = MOST, mark: str = ".") -> int:
     InvalidSpec
         Not a whole number of 0 or more, or one beyond ``most``.
     """
+    if len(text) < 16 and text.isascii() and text.isdecimal() and int(text) <= most:
+        return int(text)
     plain = text if text.isdecimal() else _SPACES.sub("", text.strip())
     if mark == "?":
         mark = "."

@@ -49,7 +49,8 @@ def operator_list(rows: Sequence[Listed]) -> OpTable:
     OpTable
     """
     dims = np.zeros((len(rows), MAX_DIMS), dtype=np.int64)
-    done = [work(row) for row in rows]
+    once = {id(row): (work(row), signature(row)) for row in {id(row): row for row in rows}.values()}
+    done = [once[id(row)][0] for row in rows]
     for at, row in enumerate(rows):
         dims[at, : len(row.dims)] = row.dims
     columns: dict[str, np.ndarray] = {
@@ -65,7 +66,7 @@ def operator_list(rows: Sequence[Listed]) -> OpTable:
     }
     for array in columns.values():
         array.setflags(write=False)
-    names, keys = tuple(row.name for row in rows), tuple(signature(row) for row in rows)
+    names, keys = tuple(row.name for row in rows), tuple(once[id(row)][1] for row in rows)
     return OpTable(names, keys, **columns)
 
 

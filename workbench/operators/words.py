@@ -124,6 +124,7 @@ _FLOAT8 = re.compile(r"(float8|fp8|f8|hf8|hifloat8)?_?(e4m3|e5m2)(fn|fnuz|b11fnu
 _BITS = {"16f": "float16", "16bf": "bfloat16", "32f": "float32", "64f": "double", "8i": "int8", "8u": "uint8", "32i": "int32"}
 
 
+@lru_cache(4096)
 def element_type(name: str) -> tuple[Dtype, str] | None:
     """Return the type a name means and what its translation loses ("": nothing); None where it is unknown.
 

@@ -24,6 +24,7 @@ from workbench.cost.vendor_apply import doubt_notes
 from workbench.errors import Note, Refused
 from workbench.hardware.npu import NpuSpec
 from workbench.operators.table import Dtype
+from workbench.study.bulk import in_bulk
 from workbench.study.documents_operators import BelowDocument, BufferDocument, EstimateDocument, TimeDocument
 from workbench.study.left_out import left_out_document
 from workbench.study.operator_rows import time_documents
@@ -33,6 +34,7 @@ from workbench.study.vendor_coverage import vendor_document
 from workbench.study.yardsticks import accuracy_documents
 
 
+@in_bulk()
 def price_operators(
     operators: Operators,
     spec: NpuSpec,

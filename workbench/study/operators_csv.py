@@ -18,6 +18,7 @@ from workbench.operators.profiles import from_profile
 from workbench.operators.sheet import Sheet, read_sheet
 from workbench.operators.table import Dtype, OpTable
 from workbench.operators.words import element_type
+from workbench.study.bulk import in_bulk
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Operators:
     notes: tuple[Note, ...]
 
 
+@in_bulk()
 def read_operators(
     path: str | os.PathLike[str],
     *,
@@ -111,11 +113,13 @@ def operators_of(sheet: Sheet, dtype: str | None = None, needs_time: bool = Fals
     places: list[int] = []
     left: list[LeftOut] = []
     losses: Counter[str] = Counter()
-    for at in range(len(sheet.rows)):
-        found = listed(sheet, meaning, at, default[0])
+    known: dict[tuple[str, ...], tuple[Listed, str]] = {}  # rows of a model repeat
+    for at, cells in enumerate(sheet.rows):
+        found = known.get(cells) or listed(sheet, meaning, at, default[0])
         if isinstance(found, LeftOut):
             left.append(found)
             continue
+        known[cells] = found
         rows.append(found[0])
         places.append(at)
         losses[found[1]] += 1
