@@ -118,7 +118,7 @@ def memory(share: Share, held: Stages, plan: ParallelPlan, *, state: Bytes = ADA
     if plan.zero == 3 and shards[0] > 1:  # layers gathered ahead, and the one that runs
         parts[:, 4] += (plan.prefetch + 1) * state.parameter * np.where(blocks > 0, share.weights, 0.0).max(axis=1)
     if training and plan.dp * plan.cp > 1:
-        parts[:, 4] += min(plan.bucket_bytes, 1e12)
+        parts[:, 4] += np.minimum(plan.bucket_bytes, state.gradient * dense)
     return Memory(parts, flight)
 
 
