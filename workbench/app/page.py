@@ -20,6 +20,7 @@ from workbench.app.html import Html
 from workbench.app.inviting import Inviting
 from workbench.app.opening import Opening
 from workbench.app.roofline import Roofline
+from workbench.app.scaling import ScaleOut
 from workbench.app.shelf import Shelf
 from workbench.app.state import Session
 from workbench.app.sweeping import SweepPlot
@@ -36,7 +37,7 @@ TABLES_MS = 250
 """Tables follow this much later [ms]: they take longer to draw than all pictures."""
 TABLES_PX = 590
 """Height kept for the tables [px]: a tab is empty until its rows have come."""
-TABS = ("Operators", "What bounds them", "Compare", "What if", "Unexplained lags")
+TABS = ("Operators", "What bounds them", "Compare", "What if", "Scale out", "Unexplained lags")
 
 
 def complain(fault: Exception) -> None:
@@ -84,13 +85,15 @@ class App:
         self.sweep, self.operators, self.editor = SweepPlot(self.session), Operators(self.session), Editor(self.session)
         self.comparison, self.bounds, self.inviting = Comparison(self.session), Bounds(self.session), Inviting(self.session)
         self.opening, self.exports = Opening(self.session), Exports(self.session)
+        self.scaling = ScaleOut(self.session)
         self.lags, self.notes = html_list(), html_list()
         self.status = Html(margin=(0, 8), width=230)
         self.note_button = pmui.Button(
             label="Notes", icon="sticky_note_2", variant="text", color="light", size="small", on_click=lambda _: self._toggle()
         )
         self.steps = pmui.Select(label="Step", options={"typical": -1, "all": -2}, value=-1, size="small", width=150, margin=(0, 0, 0, 8))
-        parts = (self.operators.__panel__(), self.bounds.__panel__(), self.comparison.__panel__(), self.inviting.__panel__(), self.lags)
+        shown = (self.operators, self.bounds, self.comparison, self.inviting, self.scaling)
+        parts = (*(part.__panel__() for part in shown), self.lags)
         self.tables = pmui.Tabs(*zip(TABS, parts, strict=True), dynamic=True, sizing_mode="stretch_width", margin=0)
         self.below = Html(height=1, sizing_mode="stretch_width", margin=0)
         self.page = self._page()
@@ -104,6 +107,7 @@ class App:
         session.param.watch(lambda _: self._later(), "settled")
         session.param.watch(lambda _: self._status(), "busy")
         session.param.watch(lambda _: self._steps(), "workload")
+        self.tables.param.watch(lambda _: _guarded(self._scale), "active")
         self.steps.param.watch(lambda event: session.param.update(step=event.new), "value")
         self.page.param.watch(lambda event: session.param.update(dark=event.new), "dark_theme")
         session.dark = bool(self.page.dark_theme)
@@ -141,8 +145,12 @@ class App:
     def _fill(self) -> None:
         """Fill the tables; only the one that is looked at goes to the browser, the others are complete when their tab is opened."""
         with pn.io.hold():
-            for act in (self.operators.update, self.bounds.update, self.comparison.update, self.inviting.update, self._lags):
+            for act in (self.operators.update, self.bounds.update, self.comparison.update, self.inviting.update, self._lags, self._scale):
                 _guarded(act)
+
+    def _scale(self) -> None:
+        if self.tables.active == TABS.index("Scale out"):
+            self.scaling.refresh()
 
     def _compare(self) -> None:
         self.tables.active = TABS.index("Compare")
