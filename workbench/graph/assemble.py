@@ -34,7 +34,7 @@ def assemble(nodes: Nodes, edges: Edges, marks: Marks, measured: np.ndarray, com
     position = np.empty(len(nodes), dtype=np.int32)
     position[sequence] = np.arange(len(nodes), dtype=np.int32)
     source, target = position[edges.source], position[edges.target]
-    order = np.lexsort((edges.kind, source, target))
+    order = _by_target(source, target, edges.kind, len(nodes))
     edges = Edges(source[order], target[order], edges.kind[order])
     start, end = nodes.start[sequence], nodes.end[sequence]
     lag, known = settle(edges, start, end, _devices(nodes)[sequence], nodes.peer_lag[sequence])
@@ -49,7 +49,7 @@ def assemble(nodes: Nodes, edges: Edges, marks: Marks, measured: np.ndarray, com
         "event": nodes.event[sequence],
         "measured_s": (end - start) / 1e9,
         "recorded_start_s": start / 1e9,
-        "edge_ptr": np.searchsorted(edges.target, np.arange(len(nodes) + 1)).astype(np.int64),
+        "edge_ptr": _pointers(edges.target, len(nodes)),
         "edge_from": edges.source,
         "edge_kind": edges.kind,
         "edge_lag_s": lag / 1e9,
@@ -66,6 +66,20 @@ def assemble(nodes: Nodes, edges: Edges, marks: Marks, measured: np.ndarray, com
     return Graph(resources=nodes.resources, notes=tuple(sorted((*notes, *more))), **columns)
 
 
+def _by_target(source: np.ndarray, target: np.ndarray, kind: np.ndarray, count: int) -> np.ndarray:
+    """Return the order of edges by target, source, kind: of one number an edge (2^28 nodes fit), which sorts thrice as fast as columns."""
+    if count >= 1 << 28:
+        return np.lexsort((kind, source, target))
+    return np.argsort((target.astype(np.int64) * count + source) * len(EdgeKind) + kind, kind="stable")
+
+
+def _pointers(target: np.ndarray, count: int) -> np.ndarray:
+    """Int64 [V + 1]: where the edges of each target begin, of targets in ascending order."""
+    out = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(target, minlength=count), out=out[1:])
+    return out
+
+
 def _devices(nodes: Nodes) -> np.ndarray:
     """Device of each node among those of all ranks, int64 [V] (-1: host)."""
     width = int(nodes.device.max(initial=0)) + 1
@@ -78,13 +92,13 @@ def _ordered(nodes: Nodes, edges: Edges) -> tuple[Edges, np.ndarray, list[Note]]
     The order is by recorded start, then end, then building order; predecessors at the same instant come first.
     """
     count = len(nodes)
-    edges = edges.where(np.lexsort((edges.kind, edges.source, edges.target)))
+    edges = edges.where(_by_target(edges.source, edges.target, edges.kind, count))
     fresh = np.ones(len(edges.kind), dtype=bool)
     fresh[1:] = (np.diff(edges.target) != 0) | (np.diff(edges.source) != 0) | (np.diff(edges.kind) != 0)
     edges = edges.where(fresh)
     by_time = np.lexsort((np.arange(count), nodes.end, nodes.start)).astype(np.int32)
     by_time = np.concatenate([[np.int32(0)], by_time[by_time != 0]]).astype(np.int32)
-    ptr = np.searchsorted(edges.target, np.arange(count + 1)).astype(np.int64)
+    ptr = _pointers(edges.target, count)
     sequence, keep = kernels.topological(by_time, ptr, edges.source)
     notes = []
     if not keep.all():
