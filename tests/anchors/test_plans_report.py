@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.anchors.plans import IDEAL, Run, constant_mfu, fitted, foundry, korthikanti, predicted, score, vtrain
+from tests.anchors.plans import Run, constant_mfu, fitted, foundry, korthikanti, predicted, score, vtrain
+from workbench.study.plan_system import IDEAL
 
 REPORT = Path(__file__).resolve().parents[2] / "data" / "reports" / "plan_accuracy.md"
 FILES = ("vtrain_multi", "vtrain_single", "megatron_korthikanti_table5", "llmfoundry_fsdp")

@@ -34,6 +34,8 @@ from workbench.study.scenario import Scenario
 RECORDING = "the recording"
 FIELDS = ("bandwidth_per_direction", "latency", "oversubscription")
 CARDS, PLAN, BATCH = "8, 64, 256, 1024", "tp=8, m=32", 1024
+ROW_PX = 27
+"""Height kept for a line of a table [px]: the page does not measure them."""
 HINT = "Overlap follows from the graph of the recording, or from the replayed schedule of a plan; it is not typed in."
 
 
@@ -89,7 +91,7 @@ class ScaleOut:
     def __init__(self, session: Session) -> None:
         self.session, self.pictures = session, Pictures()
         self._latest: Latest[Asked, Found] = Latest(compute, self._show, session.executor, session.deliver)
-        small: dict[str, Any] = {"size": "small", "margin": (4, 8, 0, 0)}
+        small: dict[str, Any] = {"size": "small", "margin": (12, 8, 0, 0)}
         self.workload = pmui.Select(label="What runs", options=[RECORDING, *list_models()], value=RECORDING, width=190, **small)
         self.cluster = pmui.Select(label="Cluster", options=list(clusters()), value="pyramid-1024", width=170, **small)
         self.cards = pmui.TextInput(label="Cards", value=CARDS, width=170, **small)
@@ -129,10 +131,10 @@ class ScaleOut:
             for name in FIELDS:
                 entry, value = TIER[name], getattr(tier, name)
                 text = units.format(value, entry.unit, 4) if entry.unit else f"{value:g}"
-                box = pmui.TextInput(label=f"{tier.name}: {entry.label}", value=text, width=190, size="small", margin=(4, 8, 0, 0))
+                box = pmui.TextInput(label=f"{tier.name}: {entry.label}", value=text, width=190, size="small", margin=(10, 8, 0, 0))
                 box.param.watch(lambda event, path=f"tiers.{tier.name}.{name}": self._edit(path, event.new), "value")
                 inputs.append(box)
-            rows.append(pn.Row(*inputs, Html(html=f"{tier.size} x {tier.topology.replace('_', ' ')}", margin=(16, 0, 0, 8))))
+            rows.append(pn.Row(*inputs, Html(html=f"{tier.size} x {tier.topology.replace('_', ' ')}", margin=(20, 0, 0, 8))))
         self.tiers.objects = rows
         self.refresh()
 
@@ -172,8 +174,10 @@ class ScaleOut:
             self.words.html = escape(str(found.curve.attrs["efficiency"]))
             self.pictures.show(found.curve, found.step)
             self.told.html = "" if found.step is None else step_html(found.step)
+            self.told.min_height = ROW_PX * self.told.html.count("class='note'")
             if found.search is not None:
                 self.plans.html = search_html(found.search)
+                self.plans.min_height = ROW_PX * (2 * len(found.search.best) + 4)
 
     def __panel__(self) -> Any:
         asked = pn.FlexBox(

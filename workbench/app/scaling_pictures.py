@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 import xarray as xr
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d
+from bokeh.models import ColumnDataSource, FactorRange, FixedTicker, HoverTool, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 
 from workbench.scale.memory import PARTS
@@ -36,6 +36,7 @@ class Pictures:
         plot = figure(
             x_axis_type="log", x_axis_label="cards", y_axis_label="scaling efficiency [%]", y_range=Range1d(0, 105), tools="", **PLAIN
         )
+        plot.xaxis[0].formatter = NumeralTickFormatter(format="0,0")
         plot.line("cards", "percent", source=self.curve, line_color=LINE, line_width=2.2)
         dots = plot.scatter("cards", "percent", source=self.curve, size=9, fill_color=LINE, line_color="white")
         plot.add_tools(HoverTool(renderers=[dots], tooltips="<div style='font:12px system-ui'>@words</div>"))
@@ -62,6 +63,7 @@ class Pictures:
         plot.hbar_stack(list(PARTS), y="stage", height=0.8, source=self.memory, color=MEMORY, legend_label=list(PARTS))
         plot.y_range.flipped = True
         plot.legend.label_text_font_size, plot.legend.spacing, plot.legend.padding = "10px", 0, 2
+        plot.add_layout(plot.legend[0], "right")
         return plot
 
     def show(self, curve: xr.Dataset, step: PlanStep | None) -> None:
@@ -78,6 +80,7 @@ class Pictures:
         words = [f"{n:,} cards: {e:.1f} %, {quantity(float(s), 's')} a step; limits: {t or 'nothing'}"
                  for n, e, s, t in zip(cards, percent, curve.step_s.values, curve.limiting_tier.values, strict=True)]  # fmt: skip
         self.curve.data = {"cards": cards, "percent": percent, "words": words}
+        self.efficiency.xaxis[0].ticker = FixedTicker(ticks=cards.tolist())
         self.waiting.object = _stacked(cards, bands(curve, "tier"))
         self.of_plan.visible = step is not None
         if step is not None:
@@ -98,5 +101,6 @@ def _stacked(cards: np.ndarray, shares: dict[str, np.ndarray]) -> Any:
         data = {"cards": names, **{tier: 100.0 * share for tier, share in shares.items()}}
         colours = [BANDS[k % len(BANDS)] for k in range(len(shares))]
         plot.vbar_stack(list(shares), x="cards", width=0.7, source=ColumnDataSource(data), color=colours, legend_label=list(shares))
-        plot.legend.location, plot.legend.label_text_font_size = "top_left", "10px"
+        plot.legend.label_text_font_size = "10px"
+        plot.add_layout(plot.legend[0], "right")
     return plot

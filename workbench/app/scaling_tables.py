@@ -47,4 +47,4 @@ def search_html(found: Search) -> str:
 def _row(step: PlanStep) -> str:
     numbers = (quantity(step.step_s, "s"), f"{step.mfu:.1%}", units.format(step.memory.peak, "B", 3))
     cells = "".join(f"<td class='n'>{text}</td>" for text in numbers)
-    return f"<tr><td>{escape(plan_text(step.plan))}</td>{cells}<td>{escape(reason(step))}</td></tr>"
+    return f"<tr><td>{escape(plan_text(step.plan))}</td>{cells}<td style='white-space:normal'>{escape(reason(step))}</td></tr>"
