@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -68,6 +69,7 @@ def group_of(cluster: ClusterSpec, ranks: Sequence[int], alone: bool = False) ->
     return Group(len(members), tuple(counts), tuple(edges), tuple(crossings), tuple(beside), whole)
 
 
+@lru_cache(maxsize=4096)
 def strided(cluster: ClusterSpec, size: int, stride: int = 1, alone: bool = False) -> Group:
     """Return the group of ``size`` cards that are ``stride`` apart, from card 0: tensor parallel 1, data parallel tp x pp, and so on."""
     return group_of(cluster, range(0, size * stride, stride), alone)
