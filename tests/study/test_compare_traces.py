@@ -237,4 +237,4 @@ def test_document_table_and_text(recorded: Recorded, tmp_path: Path) -> None:
     assert sum(float(line["effect_s"]) for line in rows) == pytest.approx(sum(line.effect_s for line in found.operators))
     text = "\n".join(str(part) for part in comparison_text(found))
     assert text.splitlines()[0].startswith("B is")
-    assert "only in B: 1 operator(s), 1 call(s), 6 us" in text
+    assert "only in B: 1 operator, 1 call, 6 us" in text

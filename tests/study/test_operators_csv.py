@@ -176,7 +176,7 @@ def test_faults_are_named(tmp_path, text, where, what):
 
 
 def test_a_table_without_operators_is_refused(tmp_path):
-    with pytest.raises(Refused, match="none of 1 rows"):
+    with pytest.raises(Refused, match="none of 1 row"):
         read_operators(write(tmp_path, "op,dtype\nfoo,bf16\n"))
 
 
