@@ -30,6 +30,9 @@ from workbench.cli_output import finite, pairs, show, writable
 )
 @click.option("--codec", "rate", metavar="RATE", help='With --compress: uncompressed bytes a second, encoded or decoded: "60 GB/s".')
 @click.option("--adds", is_flag=True, help="With --compress: payloads can be summed (low rank); else they are exchanged or gathered.")
+@click.option(
+    "--slow-link", "slow", metavar="TIER=SHARE", multiple=True, help="One link of a tier has this share of its bandwidth: node=0.5."
+)
 @click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help='Change a field: tiers.node.latency="1 us".')
 @click.option("--fit", "fitted", metavar="FILE.yaml", help="Fit the cluster to the measured times of SIZES.csv, and write it.")
 @click.option("--out", metavar="CSV", help="Write one row a message.")
@@ -37,7 +40,8 @@ from workbench.cli_output import finite, pairs, show, writable
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (schema: workbench schema collective).")
 def collective(
     file: str | None, cluster_name: str, name: str | None, cards: str | None, sizes: str, algorithm: str, protocol: str, placement: str,
-    alone: bool, ratio: float | None, rate: str | None, adds: bool, settings: tuple[str, ...], fitted: str | None, out: str | None,
+    alone: bool, ratio: float | None, rate: str | None, adds: bool, slow: tuple[str, ...],
+    settings: tuple[str, ...], fitted: str | None, out: str | None,
     top: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Time collectives on a cluster: SIZES.csv has the columns collective, cards, bytes (and stride, time_us where measured)."""
@@ -48,6 +52,7 @@ def collective(
     from workbench.study.collective_messages import asked_messages, read_messages
     from workbench.study.document import to_json
     from workbench.study.fabric_fit import fit_fabric
+    from workbench.study.slow_links import with_slow_links
     from workbench.study.terminal_collective import collective_text
 
     if (file is None) == (name is None):
@@ -58,7 +63,7 @@ def collective(
     if (ratio is None) != (rate is None) or (adds and ratio is None):
         raise click.UsageError("--compress and --codec go together: by how much, and at which rate")
     codec = None if ratio is None else Codec(ratio, units.parse(rate, "B/s", "--codec"), adds)
-    cluster = load_cluster(cluster_name).with_(pairs(settings, "--set"))
+    cluster = with_slow_links(load_cluster(cluster_name).with_(pairs(settings, "--set")), pairs(slow, "--slow-link"))
     messages = read_messages(file) if file else asked_messages(cluster, name or "", cards, sizes)
     fit = fit_fabric(cluster, messages) if fitted else None
     placed = Placed(algorithm, protocol, placement == "scattered", alone, codec)
