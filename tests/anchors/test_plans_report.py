@@ -44,6 +44,7 @@ def test_write_the_report_of_plans(shared: Path, capsys: pytest.CaptureFixture[s
     digests = {name: hashlib.sha256((shared / "measured" / "cluster" / f"{name}.csv").read_bytes()).hexdigest()[:12] for name in FILES}
     told = "\n".join(f"- {name}: {digest}" for name, digest in digests.items())
     head = f"# Accuracy of plans\n\n{datetime.date.today().isoformat()}; |predicted / measured - 1| of the step in percent.\n\n"
+    head += "source: this project's predictions against published runs, see tests/anchors/plans.py for each\n\n"
     REPORT.write_text(f"{head}{text}\n## Korthikanti et al., row by row\n\n{each}\n## Digests of the measurements\n\n{told}\n")
     with capsys.disabled():
         print("\n" + text + each)
