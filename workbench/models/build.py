@@ -11,7 +11,7 @@ from workbench.errors import InvalidSpec, Refused
 from workbench.models import experts, images, transformer
 from workbench.models.backward import backward
 from workbench.models.describe import BlockSpec, ModelSpec
-from workbench.models.part import STATE, Flow, Forward, Given, Job, Part
+from workbench.models.part import INSIDE, OUTSIDE, STATE, Flow, Forward, Given, Job, Part
 from workbench.operators.blocks import Axis, Block, BlockOp, Limit, Model
 from workbench.operators.table import Dtype, Kind
 
@@ -109,6 +109,7 @@ def _block(spec: BlockSpec, flow: Flow, job: Job) -> tuple[Block, Flow, list[Lim
         tuple(weight for part in parts for weight in part.weights),
         tuple(kept for part in parts for kept in part.saved) if job.training else (),
         flow.elements * job.size,
+        INSIDE if spec.steps[-1].kind == "head" else OUTSIDE,
         count=spec.count,
         layer=spec.layer,
         cache=() if job.training else tuple(kept for part in parts for kept in part.cache),

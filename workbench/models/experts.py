@@ -23,17 +23,19 @@ def moe(given: Given, flow: Flow, job: Job) -> Part:
     experts, top = given.whole("experts"), given.whole("top_k")
     inner, copies, size = given.whole("width"), flow.rows * top, job.size
     whole = flow.elements * size
+    stated = given.values.get("imbalance")
+    factor = float(stated) if isinstance(stated, int | float) else 1.0
     router = linear("router", job, flow.rows, experts, flow.width, m_by=SPREAD, by={})
     steps: list[Forward | BlockMessage] = [
         router,
         rowwise("router softmax", Kind.SOFTMAX, job, flow.rows, experts, SPREAD),
         rowwise("router choice", Kind.SORT, job, flow.rows, experts, SPREAD),
         elementwise("permute", job, copies * flow.width, SPREAD, 1.0, 1.0, (1.0, 1.0)),
-        BlockMessage("dispatch", Role.EP_DISPATCH, whole, OUTSIDE, fan_out=float(top), experts=experts),
+        BlockMessage("dispatch", Role.EP_DISPATCH, whole, OUTSIDE, fan_out=float(top), experts=experts, imbalance=factor),
         enter("experts", whole * top),
-        *_grouped(given, flow, job, copies, inner),
+        *_grouped(given, flow, job, copies, inner, factor),
         leave("experts", whole * top),
-        BlockMessage("combine", Role.EP_COMBINE, whole, OUTSIDE, fan_out=float(top), experts=experts),
+        BlockMessage("combine", Role.EP_COMBINE, whole, OUTSIDE, fan_out=float(top), experts=experts, imbalance=factor),
         elementwise("weighted sum", job, copies * flow.width, SPREAD, 1.0, 1.0 / top, (1.0 / top + 1.0, 1.0), 2.0),
     ]
     up = 2 if given.text("activation") in GATED else 1
@@ -59,11 +61,10 @@ def moe(given: Given, flow: Flow, job: Job) -> Part:
     return Part(flow, tuple(steps), tuple(weights), tuple(saved), limits=limits)
 
 
-def _grouped(given: Given, flow: Flow, job: Job, copies: int, inner: int) -> tuple[Forward, ...]:
+def _grouped(given: Given, flow: Flow, job: Job, copies: int, inner: int, factor: float) -> tuple[Forward, ...]:
     name, experts = given.text("activation"), given.whole("experts")
     up = 2 if name in GATED else 1
-    factor = given.values.get("imbalance")
-    busiest = round(copies / experts * factor) if isinstance(factor, float) and factor > 1.0 else 0
+    busiest = round(copies / experts * factor) if factor > 1.0 else 0
 
     def product(label: str, n: int, k: int, by: dict[str, Divided]) -> Forward:
         dims = MappingProxyType({"groups": experts, "rows": copies, "busiest": busiest, "n": n, "k": k})

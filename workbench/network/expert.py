@@ -35,3 +35,28 @@ def distinct_ranks(experts: ArrayLike, top_k: ArrayLike, ranks: ArrayLike) -> np
         left = np.maximum(e - e / r - i, 0.0) / np.maximum(e - i, 1.0)
         none = none * np.where(i < k, left, 1.0)
     return np.asarray(np.clip(r * (1.0 - none), 1.0, np.minimum(k, r)))
+
+
+def busiest_card(experts: ArrayLike, factor: ArrayLike, ranks: ArrayLike) -> np.ndarray:
+    """Return the rows of the card that has the busiest expert, over the mean of all cards.
+
+    One expert has ``factor`` times the mean; the others share the rest evenly: ``(f + (E/R - 1) (E - f) / (E - 1)) R / E``.
+
+    Parameters
+    ----------
+    experts : array_like
+        Experts, E.
+    factor : array_like
+        Rows of the busiest expert over the mean, f, from 1 to E.
+    ranks : array_like
+        Cards they lie on, R.
+
+    Returns
+    -------
+    ndarray of float64
+        1 for one card or f = 1; f where every card has one expert.
+    """
+    e, f, r = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in (experts, factor, ranks)))
+    f = np.clip(f, 1.0, np.maximum(e, 1.0))
+    others = np.maximum(e / r - 1.0, 0.0) * (e - f) / np.maximum(e - 1.0, 1.0)
+    return np.asarray(np.maximum((f + others) * r / np.maximum(e, 1.0), 1.0))

@@ -93,6 +93,7 @@ class BlockMessage:
     phase: Phase = Phase.FORWARD  # INPUT where it stands in the backward pass
     fan_out: float = 1.0  # of a dispatch: copies of a token, its experts
     experts: int = 0  # of a dispatch: all of them
+    imbalance: float = 1.0  # of a dispatch: rows of the busiest expert over the mean
     units: tuple[tuple[int, int], ...] = ()  # as in `Divided`: of keys and values, their heads
 
 

@@ -4,7 +4,8 @@ Tensor parallelism all-reduces what leaves a divided region, backward what enter
 figure 4). With sequence parallelism these become reduce-scatters, and all-gathers where a region begins; its input, kept in parts, is
 gathered again for the weight gradients (Korthikanti et al., arXiv 2205.05198, section 4.2.2). Context parallelism gathers keys and values
 and scatters their gradients, the bytes of a ring that passes them on (Liu et al., Ring Attention, arXiv 2310.01889; Grattafiori et al.,
-arXiv 2407.21783, section 3.3.2). Experts: an all-to-all there and one back (arXiv 2006.16668), see `workbench.network.expert`.
+arXiv 2407.21783, section 3.3.2). Experts: an all-to-all there and one back (arXiv 2006.16668): a token once to every card where it has
+an expert (`workbench.network.expert`), as much as the busiest card gets.
 
 Bytes are those of the whole message of a member, as `workbench.network.curve` takes them.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workbench.network.expert import distinct_ranks
+from workbench.network.expert import busiest_card, distinct_ranks
 from workbench.operators.blocks import Axis, BlockMessage, Phase, Role
 from workbench.operators.table import Kind
 from workbench.scale.plan import ParallelPlan
@@ -51,7 +52,8 @@ def collectives(message: BlockMessage, plan: ParallelPlan, divide: float) -> tup
         case Role.TP_ENTER | Role.TP_EXIT:
             return _tensor(message.role == Role.TP_ENTER, backward, plan, size) if plan.tp > 1 else ()
         case Role.EP_DISPATCH | Role.EP_COMBINE if plan.ep > 1:
-            copies = float(distinct_ranks(max(message.experts, 1), message.fan_out, plan.ep))
+            experts = max(message.experts, 1)
+            copies = float(distinct_ranks(experts, message.fan_out, plan.ep) * busiest_card(experts, message.imbalance, plan.ep))
             return (Sent(Kind.ALL_TO_ALL, Axis.EP, size * copies),)
         case Role.CP_KEYS if plan.cp > 1:
             gather = Sent(Kind.ALL_GATHER, Axis.CP, size, beside=True)

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from workbench import units
+from workbench.scale.held import own
 from workbench.scale.plan import RECOMPUTE, ParallelPlan
 from workbench.scale.schedules import Schedule, What, in_flight, schedule
 from workbench.scale.shard import Share
@@ -93,7 +94,8 @@ def memory(share: Share, held: Stages, plan: ParallelPlan, *, state: Bytes = ADA
     Memory
     """
     blocks = held.of_stage.astype(np.float64)
-    dense, experts = blocks @ share.weights, blocks @ share.experts
+    each = own(share, blocks)
+    dense, experts = (blocks * each).sum(axis=1), blocks @ share.experts
     shards = np.array([plan.dp * plan.cp, max(plan.dp * plan.cp // plan.ep, 1)], dtype=np.float64)
 
     def states(size: float, from_zero: int) -> np.ndarray:
@@ -104,22 +106,35 @@ def memory(share: Share, held: Stages, plan: ParallelPlan, *, state: Bytes = ADA
     parts[:, 0] = states(state.parameter, 3)
     parts[:, 5] = blocks @ share.cache
     parts[:, 6] = state.reserve
+    parts[:, 4] = _working(share, blocks, each, plan, state, training)
     flight = np.ones(plan.pp)
-    one = np.where(blocks > 0, share.kept[0], 0.0)
     if training:
         parts[:, 1], parts[:, 2] = states(state.gradient, 2), states(state.optimizer, 1)
-        kept = held.holds @ share.kept[RECOMPUTE.index(plan.recompute)]
-        flight, parts[:, 3] = _activations(plan, kept)
-        if plan.recompute != "none":  # the layer that is run again
-            parts[:, 4] += np.maximum(
-                one.max(axis=1) - np.where(blocks > 0, share.kept[RECOMPUTE.index(plan.recompute)], 0.0).max(axis=1), 0.0
-            )
-    parts[:, 4] += 2.0 * np.where(blocks > 0, share.handed, 0.0)[:, :].max(axis=1)
-    if plan.zero == 3 and shards[0] > 1:  # layers gathered ahead, and the one that runs
-        parts[:, 4] += (plan.prefetch + 1) * state.parameter * np.where(blocks > 0, share.weights, 0.0).max(axis=1)
-    if training and plan.dp * plan.cp > 1:
-        parts[:, 4] += np.minimum(plan.bucket_bytes, state.gradient * dense)
+        flight, parts[:, 3] = _activations(plan, held.holds @ share.kept[RECOMPUTE.index(plan.recompute)])
     return Memory(parts, flight)
+
+
+def _working(share: Share, blocks: np.ndarray, each: np.ndarray, plan: ParallelPlan, state: Bytes, training: bool) -> np.ndarray:
+    """Return what the block that runs needs besides, float64 [p] [B].
+
+    Its input and output, backward their gradients; of the head its output in 16 bits, as a loss over a divided vocabulary works in place
+    (Megatron-LM, core/tensor_parallel/cross_entropy.py). A layer that is run again has all of its activations once. ZeRO-3 has the layer
+    that runs and those gathered ahead whole, and one layer's gradients; with ZeRO-0 to 2 there is a bucket of gradients being sent.
+    """
+    here = blocks > 0
+    passes = np.full(blocks.shape[1], 2.0)
+    passes[-1] = 1.0
+    out = (here * passes * share.handed).max(axis=1)
+    if training:
+        again = share.kept[0] - share.kept[RECOMPUTE.index(plan.recompute)]
+        out = out + (here * np.maximum(again, 0.0)).max(axis=1)
+    cards = plan.dp * plan.cp
+    if plan.zero == 3 and cards > 1:
+        layer = (each + here * share.experts * (cards > plan.ep)).max(axis=1)
+        return np.asarray(out + layer * ((plan.prefetch + 1) * state.parameter + (state.gradient if training else 0.0)))
+    if training and cards > 1:
+        out = out + np.minimum(plan.bucket_bytes, state.gradient * (blocks * each).sum(axis=1))
+    return np.asarray(out)
 
 
 @lru_cache(maxsize=512)

@@ -116,7 +116,8 @@ def plan_text(plan: ParallelPlan) -> str:
 
 
 def complete(stated: Mapping[str, Any], cards: int, global_batch: int) -> ParallelPlan:
-    """Fill in what a plan leaves open: dp from the cards, microbatches from the global batch, a schedule for virtual stages.
+    """Fill in what a plan leaves open: dp from the cards, microbatches from the global batch, a schedule for virtual stages,
+    two virtual stages for a schedule that needs them.
 
     Parameters
     ----------
@@ -150,5 +151,5 @@ def complete(stated: Mapping[str, Any], cards: int, global_batch: int) -> Parall
     if given.get("virtual_stages", 1) > 1:
         given.setdefault("schedule", "interleaved")
     elif given.get("schedule") in ("interleaved", "zb-v"):
-        given["virtual_stages"] = 2
+        given.setdefault("virtual_stages", 2)
     return ParallelPlan(**given)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.network.expert import busiest_card
 from workbench.operators.attention import FULL
 from workbench.operators.blocks import Axis, Block, BlockMessage, BlockOp, Divided, Model, Phase
 from workbench.operators.listed import Listed, operator_list
@@ -45,7 +46,7 @@ class Share:
 
     Operators: arrays of length E, ``row`` of ``table`` (shared by all shares made together). Messages: arrays of length M. ``runs`` is how
     often one pass over one such block has them. By block: weights that this card holds (of experts apart), what it keeps for the backward
-    pass by recomputation, what it hands to the next block.
+    pass by recomputation, what it hands to the next block. `workbench.scale.held` says what a stage holds of them.
     """
 
     table: OpTable
@@ -61,7 +62,7 @@ class Share:
     message_beside: np.ndarray  # bool [M]
     weights: np.ndarray  # float64 [B], parameters but those of experts
     experts: np.ndarray  # float64 [B], parameters of experts
-    tied: np.ndarray  # float64 [B], of ``weights`` those another block has too
+    tied: np.ndarray  # float64 [T, B], of ``weights`` every one that several blocks share, by its name
     kept: np.ndarray  # float64 [3, B] [B]: without recomputation, selective, full
     cache: np.ndarray  # float64 [B] [B], keys and values
     handed: np.ndarray  # float64 [B] [B]
@@ -126,6 +127,9 @@ def _dims(op: BlockOp, plan: ParallelPlan) -> tuple[int, ...]:
     dims = {name: _extent(value, op.divided[name], plan) if name in op.divided else value for name, value in op.dims.items()}
     if plan.cp > 1 and op.kind in (Kind.ATTENTION_FORWARD, Kind.ATTENTION_BACKWARD) and dims["causal"]:
         dims["keys"], dims["causal"] = (op.dims["keys"] + dims["queries"]) // 2, FULL
+    if op.kind == Kind.GROUPED_GEMM and plan.ep > 1 and op.dims["busiest"]:
+        groups, rows = op.dims["groups"], op.dims["rows"]
+        dims["rows"] = round(dims["rows"] * float(busiest_card(groups, op.dims["busiest"] * groups / rows, plan.ep)))
     return tuple(
         dims.get(name, 0) for name in DIMS[op.kind] if name in dims or name not in ("kv_bits", "page", "splits", "portable", "layout")
     )
@@ -180,15 +184,18 @@ def _row(op: BlockOp, plan: ParallelPlan, rows: dict[tuple[object, ...], int], f
 
 
 def _held(model: Model, plan: ParallelPlan) -> tuple[np.ndarray, ...]:
-    """Return weights, experts, tied [B]; kept [3, B]; cache and handed [B]."""
+    """Return weights, experts [B]; tied [T, B]; kept [3, B]; cache and handed [B]."""
     count = len(model.blocks)
-    weights, experts, tied, cache, handed = (np.zeros(count) for _ in range(5))
+    weights, experts, cache, handed = (np.zeros(count) for _ in range(4))
+    names = sorted({weight.tied for block in model.blocks for weight in block.weights if weight.tied})
+    tied = np.zeros((len(names), count))
     kept = np.zeros((3, count))
     for b, block in enumerate(model.blocks):
         for weight in block.weights:
             held = weight.elements * fraction(weight.divided, weight.units, plan)
             (experts if Axis.EP in weight.divided else weights)[b] += held
-            tied[b] += held if weight.tied else 0.0
+            if weight.tied:
+                tied[names.index(weight.tied), b] += held
         for saved in block.saved:
             size = saved.bytes * fraction(saved.divided, saved.units, plan)
             kept[0, b] += size

@@ -1,4 +1,7 @@
-"""Whether a plan can run at all, with every reason: refused, warned of, or fine. Whether it fits is for `workbench.scale.memory`."""
+"""Whether a plan can run at all, with every reason and what would do: refused, warned of, or fine.
+
+Whether it fits is for `workbench.scale.memory`.
+"""
 
 from __future__ import annotations
 
@@ -87,11 +90,16 @@ def _counts(plan: ParallelPlan, cards: int) -> Iterator[str]:
 def _world(plan: ParallelPlan, cards: int, global_batch: int | None) -> Iterator[str]:
     if plan.world != cards:
         context = " cp" if plan.cp > 1 else ""
-        yield f"tp pp dp{context} = {plan.world}, not the {cards} cards of the job"
+        beside = plan.world // plan.dp
+        fix = f"dp {cards // beside} makes it so" if cards % beside == 0 else "no dp makes it so"
+        yield f"tp pp dp{context} = {plan.world}, not the {cards} cards of the job: {fix}"
     if global_batch is not None and plan.global_batch != global_batch:
+        each = plan.dp * plan.microbatch
+        more, left = divmod(global_batch, each)
+        fix = f"it is no multiple of dp x microbatch = {each}" if left else f"{more} microbatches make it so"
         yield (
             f"dp {plan.dp} x microbatch {plan.microbatch} x {plan.microbatches} microbatches = {plan.global_batch} samples, "
-            f"not the global batch of {global_batch}"
+            f"not the global batch of {global_batch}: {fix}"
         )
 
 
@@ -101,24 +109,34 @@ def _extents(limits: Sequence[Limit], plan: ParallelPlan) -> Iterator[str]:
         if degree == 1:
             continue
         axis = limit.axis.value
+        fix = f"{axis} {_near(limit.extent, degree)} fits"
         if limit.extent < 1:
             yield f"{axis} {degree}, but the model has no {limit.name}"
         elif limit.axis == Axis.PP:
             chunks = plan.pp * plan.virtual_stages
             if limit.extent < chunks:
-                yield f"{limit.extent} layers are fewer than {plan.pp} stages x {plan.virtual_stages} chunks"
+                most = limit.extent // plan.virtual_stages
+                yield f"{limit.extent} layers are fewer than {plan.pp} stages x {plan.virtual_stages} chunks: pp {most} at most"
         elif limit.replicates:
             if max(limit.extent, degree) % min(limit.extent, degree):
-                yield f"{limit.extent} {limit.name} and {axis} {degree}: neither divides the other"
+                yield f"{limit.extent} {limit.name} and {axis} {degree}: neither divides the other; {fix}"
         elif limit.extent % degree:
-            yield f"{limit.extent} {limit.name} are not divisible by {axis} {degree}"
+            yield f"{limit.extent} {limit.name} are not divisible by {axis} {degree}: {fix}"
+
+
+def _near(extent: int, degree: int) -> str:
+    """Return the divisors of an extent on both sides of a degree, "16 or 32"."""
+    below = next((d for d in range(min(degree, extent), 0, -1) if extent % d == 0), 1)
+    above = next((d for d in range(degree, extent + 1) if extent % d == 0), below)
+    return f"{below}" if above == below else f"{below} or {above}"
 
 
 def _combinations(plan: ParallelPlan, limits: Sequence[Limit]) -> Iterator[str]:
     if plan.ep > 1 and (plan.dp * plan.cp) % plan.ep:
-        yield f"ep {plan.ep} does not divide dp x cp = {plan.dp * plan.cp}, the cards that experts are spread over"
+        fix = f"ep {_near(plan.dp * plan.cp, plan.ep)} fits"
+        yield f"ep {plan.ep} does not divide dp x cp = {plan.dp * plan.cp}, the cards that experts are spread over: {fix}"
     if plan.sequence_parallel and plan.tp == 1:
-        yield "sequence parallelism divides over the cards of tensor parallelism, and tp is 1"
+        yield "sequence parallelism divides over the cards of tensor parallelism, and tp is 1: leave sp out, or raise tp"
     if plan.schedule == "interleaved" and plan.virtual_stages < 2:
         yield "the interleaved schedule needs at least 2 virtual stages: state v=2"
     if plan.schedule == "zb-v" and plan.virtual_stages != 2:
@@ -126,9 +144,10 @@ def _combinations(plan: ParallelPlan, limits: Sequence[Limit]) -> Iterator[str]:
     if plan.virtual_stages > 1 and plan.schedule not in ("interleaved", "zb-v"):
         yield f"{plan.virtual_stages} virtual stages need the interleaved schedule or zb-v, not {plan.schedule}"
     if plan.virtual_stages > 1 and plan.pp == 1:
-        yield f"{plan.virtual_stages} virtual stages, but pp is 1: there is no pipeline"
+        yield f"{plan.virtual_stages} virtual stages, but pp is 1: there is no pipeline, leave them out"
     if plan.schedule == "interleaved" and plan.pp > 1 and plan.microbatches % plan.pp:
-        yield f"{plan.microbatches} microbatches are no multiple of pp {plan.pp}, which the interleaved order goes round in"
+        fix = f"choose 1f1b, or {max(plan.microbatches // plan.pp, 1) * plan.pp} microbatches"
+        yield f"{plan.microbatches} microbatches are no multiple of pp {plan.pp}, which the interleaved order goes round in: {fix}"
     layers = next((limit.extent for limit in limits if limit.axis == Axis.PP), None)
     if plan.stage_layers and layers is not None:
         chunks = plan.pp * plan.virtual_stages

@@ -19,6 +19,7 @@ from workbench.models.build import flops_of
 from workbench.operators.blocks import Axis, Model
 from workbench.operators.table import Kind
 from workbench.replay.schedule import StageOrders, replay_schedule, stage_orders
+from workbench.scale.held import own, ties
 from workbench.scale.memory import Bytes, memory
 from workbench.scale.overlap import data_parallel, gradient_buckets
 from workbench.scale.plan import ParallelPlan
@@ -78,15 +79,17 @@ def assemble(
     run = replay_schedule(orders, ops, latency, occupancy)
     free = run if plan.pp == 1 else replay_schedule(orders, ops)
     update = _optimizer(held, priced, plan)
-    beside = [_beside(held.of_stage[s], priced, plan, cluster, system, gradient_bytes, float(factor[s])) for s in range(plan.pp)]
-    ends = run.end_s + np.array([one[0] for one in beside]) + update
+    each = own(priced.share, held.of_stage)
+    beside = [_beside(held.of_stage[s], each[s], priced, plan, cluster, system, gradient_bytes, float(factor[s])) for s in range(plan.pp)]
+    shared, waits = tied_s(held, priced, plan, cluster, system, gradient_bytes)
+    ends = _together(run.end_s + np.array([one[0] for one in beside]), waits) + shared + update
     pace, busiest = int(np.argmax(ends)), int(np.argmax(free.busy_s))
     step, blocks = float(ends.max()), held.of_stage[busiest]
     exposed = {axis.value: m * float((priced.exposed_s[a] @ blocks).sum()) for a, axis in enumerate(AXES)}
-    exposed["pp"] = max(run.makespan_s - free.makespan_s, 0.0)
+    exposed["pp"] = max(run.makespan_s - free.makespan_s, 0.0) + float(shared[pace])
     exposed["dp"] += beside[pace][0]
     messages = {axis.value: m * float((priced.messages_s[a] @ blocks).sum()) for a, axis in enumerate(AXES)}
-    messages["pp"] = 2 * m * plan.virtual_stages * occupancy if plan.pp > 1 else 0.0
+    messages["pp"] = (2 * m * plan.virtual_stages * occupancy if plan.pp > 1 else 0.0) + float(shared[pace])
     messages["dp"] += beside[pace][1]
 
     def spent(values: np.ndarray) -> float:
@@ -154,10 +157,44 @@ def link_s(cluster: ClusterSpec, plan: ParallelPlan, model: Model, priced: Price
     return float(start + gather * system.network), float(whole - start)
 
 
+def tied_s(
+    held: Stages, priced: Priced, plan: ParallelPlan, cluster: ClusterSpec, system: System, gradient_bytes: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how long the gradients of weights that several stages hold take, float64 [p] [s], and which stages wait for each other.
+
+    They are summed when every gradient is there, before the update (Megatron-LM, core/distributed/finalize_model_grads.py).
+
+    Parameters
+    ----------
+    held, priced, plan, cluster, system, gradient_bytes
+        As in `assemble`.
+    """
+    out, waits = np.zeros(plan.pp), np.zeros(plan.pp, dtype=bool)
+    for tie in ties(priced.share, held.of_stage):
+        count, at = len(tie.stages), list(tie.stages)
+        stride = plan.stride(Axis.PP) * ((at[-1] - at[0]) // (count - 1))
+        size = tie.elements * gradient_bytes / (plan.dp * plan.cp if plan.zero >= 2 else 1)
+        out[at] += along(cluster, Kind.ALL_REDUCE, count, stride).seconds(np.array([size]))[0] * system.network
+        waits[at] = True
+    return out, waits
+
+
+def _together(ends: np.ndarray, waits: np.ndarray) -> np.ndarray:
+    """Return times of stages where some wait for the last of them."""
+    return np.where(waits, np.max(ends, where=waits, initial=0.0), ends)
+
+
 def _beside(
-    blocks: np.ndarray, priced: Priced, plan: ParallelPlan, cluster: ClusterSpec, system: System, gradient_bytes: float, factor: float
+    blocks: np.ndarray,
+    weights: np.ndarray,
+    priced: Priced,
+    plan: ParallelPlan,
+    cluster: ClusterSpec,
+    system: System,
+    gradient_bytes: float,
+    factor: float,
 ) -> tuple[float, float]:
-    """Return what messages of data parallelism add to a stage, and how long they all take [s].
+    """Return what messages of data parallelism add to a stage, and how long they all take [s]; ``weights`` as `held.own` gives them.
 
     Weights are divided over dp x cp, those of experts over dp x cp / ep; the passes of the stage's layers hide them.
     """
@@ -166,7 +203,7 @@ def _beside(
     stride = min(plan.stride(Axis.DP), plan.stride(Axis.CP))
     spent = np.zeros((2, len(layers)))  # gradients, parameters
     for sizes, cards, step in (
-        (priced.share.weights, plan.dp * plan.cp, stride),
+        (weights, plan.dp * plan.cp, stride),
         (priced.share.experts, plan.dp * plan.cp // plan.ep, stride * plan.ep),
     ):
         if cards < 2 or not (blocks @ sizes):
@@ -204,7 +241,8 @@ def _optimizer(held: Stages, priced: Priced, plan: ParallelPlan) -> np.ndarray:
 def updated(held: Stages, priced: Priced, plan: ParallelPlan) -> np.ndarray:
     """Return the parameters that a card of every stage updates, float64 [p]."""
     over = (plan.dp * plan.cp, max(plan.dp * plan.cp // plan.ep, 1)) if plan.zero else (1, 1)
-    return np.asarray(held.of_stage @ (priced.share.weights / over[0] + priced.share.experts / over[1]))
+    blocks = held.of_stage
+    return np.asarray((blocks * own(priced.share, blocks)).sum(axis=1) / over[0] + blocks @ priced.share.experts / over[1])
 
 
 def _again_flops(model: Model, plan: ParallelPlan, flops: float) -> float:

@@ -20,11 +20,12 @@ from workbench.operators.blocks import Axis, Model
 from workbench.operators.table import Dtype, Kind
 from workbench.scale.bubble import bubble_s
 from workbench.scale.choices import Space, plans
+from workbench.scale.held import own
 from workbench.scale.memory import ADAM, Bytes, memory
 from workbench.scale.plan import ParallelPlan
 from workbench.scale.shard import key
 from workbench.scale.stages import Stages, stages
-from workbench.study.plan_assemble import assemble, capacity_of, link_s, updated
+from workbench.study.plan_assemble import assemble, capacity_of, link_s, tied_s, updated
 from workbench.study.plan_price import Priced, along, enough, of_pass, price
 from workbench.study.plan_result import PlanStep
 from workbench.study.plan_system import IDEAL, System
@@ -165,7 +166,8 @@ class _Quick:
             message = sum(self.once("link", plan, lambda: link_s(self.cluster, plan, model, priced, self.system)))
             step += float(bubble_s(plan.schedule, plan.pp, m, plan.virtual_stages, means[0], means[1], means[2], message))
         beside = self._beside(blocks, forward, back + weight, plan, priced)
-        return float(step + beside + self.once("update", plan, lambda: priced.adam_s * updated(held, priced, plan).max()))
+        shared = self.once("tied", plan, lambda: tied_s(held, priced, plan, self.cluster, self.system, self.gradient_bytes)[0].max())
+        return float(step + beside + shared + self.once("update", plan, lambda: priced.adam_s * updated(held, priced, plan).max()))
 
     def once(self, what: str, plan: ParallelPlan, make: Callable[[], Any]) -> Any:
         """Return what plans that differ in microbatches and recomputation alone have in common."""
@@ -192,8 +194,8 @@ class _Quick:
         stride, shards = min(plan.stride(Axis.DP), plan.stride(Axis.CP)), plan.dp * plan.cp
         reduce, gather = np.zeros(len(blocks)), np.zeros(len(blocks))
         kind = Kind.ALL_REDUCE if plan.zero == 0 else Kind.REDUCE_SCATTER
-        for sizes, cards, step in ((priced.share.weights, shards, stride), (priced.share.experts, shards // plan.ep, stride * plan.ep)):
-            held = blocks @ sizes
+        dense, experts = (blocks * own(priced.share, blocks)).sum(axis=1), blocks @ priced.share.experts
+        for held, cards, step in ((dense, shards, stride), (experts, shards // plan.ep, stride * plan.ep)):
             if cards > 1 and held.any():
                 some = self.system.network * (held > 0)
                 reduce += along(self.cluster, kind, cards, step).seconds(held * self.gradient_bytes) * some
